@@ -16,7 +16,7 @@ class MicroTaskKind(StrEnum):
 
 
 class EdgeKind(StrEnum):
-    """`strong`: order inside a task. `partial`: streamed from a decode, chunk by chunk. `full`: arrives in one piece."""
+    """`strong`: order inside a task; `partial`: streamed from a decode; `full`: arrives in one piece."""
 
     STRONG = "strong"
     PARTIAL = "partial"
@@ -56,6 +56,9 @@ class Source:
     strip: bool = False
 
 
+Piece = KnownPart | Source
+
+
 @dataclass(frozen=True, slots=True)
 class MicroTask:
     """One node.
@@ -66,6 +69,7 @@ class MicroTask:
         source: what a dynamic prefill computes; None for other kinds.
         size: length of the text in `parts` without inputs, in the graph's unit (characters or
             tokens); for a decode its `max_tokens`; None where it is not known before a run.
+        output: the variable that a decode writes; None for other kinds.
     """
 
     id: str
@@ -74,6 +78,12 @@ class MicroTask:
     parts: tuple[KnownPart, ...] = ()
     source: Source | None = None
     size: int | None = None
+    output: str | None = None
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The stretch of the prompt that this node computes; empty for a decode."""
+        return self.parts if self.source is None else (*self.parts, self.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ class MicroTaskGraph:
         self.digraph.add_edge(source, target, edge=edge)
 
     def __getitem__(self, node_id: str) -> MicroTask:
-        return self.digraph.nodes[node_id]["micro_task"]
+        node: MicroTask = self.digraph.nodes[node_id]["micro_task"]
+        return node
 
     def __len__(self) -> int:
         return len(self.digraph)
@@ -64,9 +65,7 @@ class MicroTaskGraph:
         node, found = self[f"{task}/decode"], []
         while True:
             found.append(node)
-            before = [
-                p for p in self.digraph.predecessors(node.id) if self[p].task == task
-            ]
+            before = [p for p in self.digraph.predecessors(node.id) if self[p].task == task]
             if not before:
                 return found[::-1]
             node = self[before[0]]

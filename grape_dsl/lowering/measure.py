@@ -1,0 +1,40 @@
+"""Pass 2: the sizes of known text, in characters or, with a counter, in tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grape_dsl.graph.micro_task import InputPart, MicroTask
+from grape_dsl.graph.micro_task_graph import MicroTaskGraph
+from grape_dsl.lowering.token_counter import TokenCounter
+
+
+def measure(graph: MicroTaskGraph, counter: TokenCounter | None) -> None:
+    """Set the size of every static and suffix prefill, and the graph's unit."""
+    graph.unit = "characters" if counter is None else "tokens"
+    for task in graph.tasks():
+        chain = graph.chain(task)[:-1]
+        sizes = _characters(chain) if counter is None else _tokens(chain, counter)
+        for node, size in zip(chain, sizes, strict=True):
+            graph.add(replace(node, size=size))
+
+
+def _characters(chain: list[MicroTask]) -> list[int | None]:
+    return [sum(len(p) for p in n.parts if isinstance(p, str)) if n.source is None else None for n in chain]
+
+
+def _tokens(chain: list[MicroTask], counter: TokenCounter) -> list[int | None]:
+    pieces = [p for node in chain for p in node.pieces if not isinstance(p, InputPart)]
+    counts = counter.known_tokens(pieces)
+    holes = sum(node.source is not None for node in chain)
+    if len(counts) != holes + 1:
+        raise ValueError(f"a token counter returned {len(counts)} counts for a prompt with {holes} holes")
+    sizes: list[int | None] = []
+    stretch = 0
+    for node in chain:
+        if node.source is None:
+            sizes.append(counts[stretch])
+        else:
+            sizes.append(None)
+            stretch += 1
+    return sizes
