@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
+from grape_dsl.syntax.grammar import accepted
+
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -33,11 +35,11 @@ _COMPARING = {"MORETHAN", "LESSTHAN"}
 
 def accepted_words(reading: InteractiveParser) -> str:
     """What would be accepted now, such as "`,` or `)`"."""
-    return in_words(reading.accepts())  # type: ignore[no-untyped-call]
+    return in_words(accepted(reading))
 
 
-def in_words(accepted: set[str]) -> str:
-    rest = set(accepted)
+def in_words(terminals: set[str]) -> str:
+    rest = set(terminals)
     words: list[str] = []
     if rest >= _VALUE - {"LPAR", "MINUS", "NOT"}:
         words.append("a value")

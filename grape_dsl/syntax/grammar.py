@@ -37,6 +37,12 @@ def tokens(reading: InteractiveParser) -> Iterator[Token]:
     return lexed
 
 
+def accepted(reading: InteractiveParser) -> set[str]:
+    """The terminals that may come next. (The set in lark's errors has some that may not.)"""
+    terminals: set[str] = reading.accepts()  # type: ignore[no-untyped-call]
+    return terminals
+
+
 def move_to(reading: InteractiveParser, position: int) -> None:
     """Let `reading` go on at character `position`."""
     lexer = reading.lexer_thread.state

@@ -52,8 +52,9 @@ def cut(source: SourceText, start: int, end: int, has_escapes: bool, report: Rep
 
 def _read_tag(source: SourceText, start: int, end: int, escapes: bool, report: Report) -> tuple[Tag | None, int]:
     """The tag at `start`, and where reading goes on."""
-    reading = parser().parse_interactive(TextSlice(source.text, start, end), start="tag")
-    move_to(reading, start)  # lark counts from 0 in a slice
+    # From 0 and then moved: lark counts the lines before a slice, once for each tag.
+    reading = parser().parse_interactive(TextSlice(source.text, 0, end), start="tag")
+    move_to(reading, start)
     last: Token | None = None
     try:
         for token in tokens(reading):
