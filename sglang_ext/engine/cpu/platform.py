@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sglang.srt.layers.attention.attention_registry import ATTENTION_BACKENDS
 from sglang.srt.platforms.cpu import CpuDeviceMixin
 from sglang.srt.platforms.device_mixin import PlatformEnum
 from sglang.srt.platforms.interface import PlatformCapabilities, SRTPlatform
@@ -48,11 +47,18 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):
     def get_default_attention_backend(self) -> str:
         return "torch_native"
 
+    def get_device(self, device_id: int = 0) -> str:
+        # A name, not a torch.device: SGLang's own resolution of --device splits it at a colon.
+        return "cpu"
+
     def is_pin_memory_available(self, device: Any = None) -> bool:
         return False
 
 
 def _use_own_attention() -> None:
+    # SGLang imports the platform before the modules that these two need.
+    from sglang.srt.layers.attention.attention_registry import ATTENTION_BACKENDS
+
     from sglang_ext.engine.cpu.attention import create_attention_backend
 
     ATTENTION_BACKENDS["torch_native"] = create_attention_backend
