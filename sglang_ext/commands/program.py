@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import typer
-
 from grape_dsl.cli import ExitCode
 from grape_dsl.cli.program_file import compile_file, show_diagnostics
+
 from grape_dsl.compiler import CompiledWorkflow, compile
 from grape_dsl.diagnostics import DiagnosticError, naming_hint
 from grape_dsl.workflow import Workflow

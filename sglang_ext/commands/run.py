@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
+from grape_dsl.cli import ExitCode
 from rich.console import Console
 
-from grape_dsl.cli import ExitCode
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.commands.program import load_program
@@ -25,7 +26,7 @@ from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
 from sglang_ext.driver.errors import EngineError, InputError
 from sglang_ext.driver.inputs import complete_inputs, read_objects, read_options
-from sglang_ext.driver.run_factory import check_program
+from sglang_ext.driver.run_factory import Streaming, check_program
 from sglang_ext.driver.timeline import Timeline
 from sglang_ext.embedded_model import EmbeddedModelError
 
@@ -98,8 +99,12 @@ def run(
         values = _inputs(program, input or [], inputs)
         engine = _engine(model, url, tokenizer, no_streaming, log, _flags(flags))
         with started(engine, log):
-            output = _output(program, as_json, many=inputs is not None and len(values) != 1, delayed=progress)
+            # A table that is drawn anew and running text do not share a terminal.
+            held = io.StringIO() if progress and sys.stdout.isatty() else None
+            output = _output(program, as_json, inputs is not None and len(values) != 1, held or sys.stdout)
             failed = _execute(engine, program, values, jobs, timeout, output, progress, timeline)
+            if held is not None:
+                sys.stdout.write(held.getvalue())
     except InputError as error:
         raise _stop(str(error), ExitCode.USAGE) from None
     except EmbeddedModelError as error:
@@ -146,14 +151,14 @@ def _engine(
     model = model or settings.pop("model_path", None)
     if model is None and url is None:
         model = fetch_embedded_model(Console(stderr=True))
-    streaming = "off" if no_streaming else None
+    streaming: Streaming | None = "off" if no_streaming else None
     return Engine(model, url=url, tokenizer=tokenizer, streaming=streaming, log=log, **settings)
 
 
-def _output(program: CompiledWorkflow, as_json: bool, *, many: bool, delayed: bool) -> RunOutput:
+def _output(program: CompiledWorkflow, as_json: bool, many: bool, out: IO[str]) -> RunOutput:
     if as_json:
-        return JsonOutput(sys.stdout)
-    return ListedOutput(program.workflow, sys.stdout) if many else StreamedOutput(program.workflow, sys.stdout)
+        return JsonOutput(out)
+    return ListedOutput(program.workflow, out) if many else StreamedOutput(program.workflow, out)
 
 
 def _execute(

@@ -1,4 +1,4 @@
-"""Turns SGLang's streamed outputs into `Chunk`s, whether they repeat what came before or not."""
+"""Turns SGLang's streamed outputs, each of which repeats what came before, into `Chunk`s."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ from sglang_ext.driver.record import TokenLogprob, TopLogprob
 
 
 class ChunkReader:
-    """Reads the stream of one request.
+    """Reads the stream of one request."""
 
-    Args:
-        incremental: outputs carry new ids only (`--incremental-streaming-output`), not all so far.
-    """
-
-    def __init__(self, incremental: bool) -> None:
-        self._incremental = incremental
+    def __init__(self) -> None:
         self._ids = 0
         self._logprobs = 0
 
@@ -25,18 +20,16 @@ class ChunkReader:
         meta = output["meta_info"]
         finish = meta.get("finish_reason")
         if finish is not None and finish.get("type") == "abort":
-            return Chunk((), finish, meta)  # its ids may repeat earlier ones, and nobody reads them
-        ids, logprobs = output["output_ids"], _logprobs(meta)
-        if not self._incremental:
-            ids, logprobs = ids[self._ids :], logprobs[self._logprobs :]
-            self._ids += len(ids)
-            self._logprobs += len(logprobs)
+            return Chunk((), finish, meta)  # nobody reads the ids of an aborted output
+        ids, logprobs = output["output_ids"][self._ids :], _logprobs(meta, self._logprobs)
+        self._ids += len(ids)
+        self._logprobs += len(logprobs)
         return Chunk(tuple(ids), finish, meta, tuple(logprobs))
 
 
-def _logprobs(meta: Mapping[str, Any]) -> Sequence[TokenLogprob]:
-    tokens = meta.get("output_token_logprobs") or []
-    tops = meta.get("output_top_logprobs") or [None] * len(tokens)
+def _logprobs(meta: Mapping[str, Any], start: int) -> Sequence[TokenLogprob]:
+    tokens = (meta.get("output_token_logprobs") or [])[start:]
+    tops = (meta.get("output_top_logprobs") or [])[start:] or [None] * len(tokens)
     return [
         TokenLogprob(id=token[1], logprob=token[0], top=[TopLogprob(id=t[1], logprob=t[0]) for t in top or []])
         for token, top in zip(tokens, tops, strict=True)

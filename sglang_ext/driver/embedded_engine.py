@@ -37,7 +37,6 @@ class EmbeddedEngine:
         self._others: set[Any] = set()
         self._children: list[Any] = []
         self._interrupted = False
-        self._incremental = False
         self._death: asyncio.Future[str] | None = None
 
     async def start(self) -> EngineInfo:
@@ -54,7 +53,6 @@ class EmbeddedEngine:
         self._find_children()
         atexit.register(self._shutdown)
         arguments = self._engine.server_args
-        self._incremental = arguments.incremental_streaming_output
         return EngineInfo(
             name="embedded",
             model=self._model,
@@ -69,7 +67,7 @@ class EmbeddedEngine:
         import sglang
         from sglang.srt.server_args import ServerArgs
 
-        class Engine(sglang.Engine):  # type: ignore[misc, name-defined]
+        class Engine(sglang.Engine):  # type: ignore[misc]
             run_scheduler_process_func = staticmethod(child_process.run_scheduler)
             run_detokenizer_process_func = staticmethod(child_process.run_detokenizer)
 
@@ -95,7 +93,7 @@ class EmbeddedEngine:
         return tuple(await self._engine.tokenizer_manager.get_internal_state())
 
     async def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
-        reader = ChunkReader(self._incremental)
+        reader = ChunkReader()
         try:
             outputs = await self._engine.async_generate(
                 input_ids=request.input_ids,

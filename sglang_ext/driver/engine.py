@@ -6,7 +6,6 @@ import asyncio
 import os
 import queue
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from types import TracebackType
 from typing import Any
 
 from grape_dsl.compiler import CompiledWorkflow
@@ -87,7 +86,7 @@ class Engine:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def start(self) -> None:

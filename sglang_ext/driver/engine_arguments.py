@@ -24,6 +24,7 @@ REFUSED: Mapping[str, str] = {
     "chat_template": "Grape renders the chat template that lies with the tokenizer",
     "skip_tokenizer_init": "stop strings need the tokenizer",
     "custom_sigquit_handler": "Grape watches the engine's processes itself",
+    "incremental_streaming_output": "a finished task's figures do not pass through it",
     "is_embedding": "workflows need a model that generates",
 }
 
@@ -68,7 +69,7 @@ def with_defaults(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("model_path", model) != model:
         raise InputError(f"two models are named: {model!r} and SGLang's model_path = {given['model_path']!r}; name one")
     defaults = dict(CPU_DEFAULTS) if current_platform.device_type == "cpu" else {}
-    return {"log_level": "info", "incremental_streaming_output": True, **defaults, **given, "model_path": model}
+    return {"log_level": "info", **defaults, **given, "model_path": model}
 
 
 class _Parser(argparse.ArgumentParser):

@@ -25,7 +25,9 @@ def complete_inputs(workflow: Workflow, given: Mapping[str, object], where: str 
     problems = []
     for name, value in given.items():
         if name not in known:
-            problems.append(f"{name!r} is not an input of workflow {workflow.name}; {naming_hint(name, known, 'inputs')}")
+            problems.append(
+                f"{name!r} is not an input of workflow {workflow.name}; {naming_hint(name, known, 'inputs')}"
+            )
         elif not isinstance(value, str):
             problems.append(f"input {name!r} must be text, not {type(value).__name__}")
     missing = [name for name, v in known.items() if name not in given and v.default is None]

@@ -35,7 +35,7 @@ def require_plugin(engine: str, states: Sequence[Mapping[str, Any]]) -> Mapping[
         if missing or not own.get("applied"):
             what = f"its hooks {', '.join(missing)} are" if missing else "it is"
             raise EngineError(
-                f"the Grape plugin {own.get('version')} is loaded in the engine {engine}{of}, but {what} not applied on "
-                f"SGLang {own.get('sglang')}. {_WHERE}."
+                f"the Grape plugin {own.get('version')} is loaded in the engine {engine}{of}, but {what} not applied "
+                f"on SGLang {own.get('sglang')}. {_WHERE}."
             )
     return states[0]["grape"]  # type: ignore[no-any-return]

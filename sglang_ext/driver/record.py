@@ -29,7 +29,7 @@ class _Model(BaseModel):
 class RunError(_Model):
     """What ended a run. `task` is None where no single task is to blame."""
 
-    task: str | None = Field(description="The task that failed; null where no single task is to blame.")
+    task: str | None = Field(default=None, description="The task that failed; null where no single task is to blame.")
     kind: ErrorKind
     message: str
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sglang_ext.driver.engine_client import TaskRequest
 from sglang_ext.driver.prompts import TaskPlan
 from sglang_ext.driver.sampling import logprob_count, sampling_params
-from sglang_ext.driver.task_output import OutputReader
+from sglang_ext.driver.task_output import TaskOutput
 from sglang_ext.tasks.hint import Known, TaskHint, Timeouts, envelope, input_ids, request_id
 
 
@@ -31,17 +31,15 @@ def held_request(run: str, plan: TaskPlan, tasks: int) -> TaskRequest:
     return _request(run, plan, input_ids(plan.segments), envelope(hint))
 
 
-def complete_request(
-    run: str, plan: TaskPlan, reader: OutputReader, outputs: Mapping[str, Sequence[int]]
-) -> TaskRequest:
+def complete_request(run: str, plan: TaskPlan, outputs: Mapping[str, TaskOutput]) -> TaskRequest:
     """The request of a task with all its ids, an ordinary one for the engine.
 
     Args:
-        outputs: the output ids of the task's upstreams.
+        outputs: the finished outputs of the task's upstreams.
     """
     ids: list[int] = []
     for segment in plan.segments:
-        ids += segment.ids if isinstance(segment, Known) else reader.stripped(outputs[segment.task], *segment.sides)
+        ids += segment.ids if isinstance(segment, Known) else outputs[segment.task].reader_ids(*segment.sides)
     return _request(run, plan, ids, None)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from grape_dsl.compiler import CompiledWorkflow
-from sglang_ext.driver.engine_client import EngineClient, TaskRequest
+from sglang_ext.driver.engine_client import EngineClient
 from sglang_ext.driver.errors import EngineError
 from sglang_ext.driver.events import Event, RunFailed, RunFinished, RunStarted, TaskFinished
 from sglang_ext.driver.events import TaskFailed as TaskFailedEvent
@@ -52,7 +52,6 @@ class Run:
         self._program = program
         self._plans = plans
         self._inputs = inputs
-        self._reader = reader
         self._settings = settings
         self._index = index
         self._emit = emit
@@ -115,10 +114,10 @@ class Run:
         try:
             if self._settings.streaming == "off":
                 await complete
-                request = complete_request(self.id, plan, self._reader, self._output_ids(plan))
+                request = complete_request(self.id, plan, {up: self._calls[up].output for up in plan.upstream})
             else:
                 request = held_request(self.id, plan, len(self._plans))
-            complete.add_done_callback(lambda task: task.cancelled() or call.prompt_complete())
+            complete.add_done_callback(call.prompt_complete)
             await call.execute(request)
         finally:
             complete.cancel()
@@ -128,9 +127,6 @@ class Run:
     async def _prompt_complete(self, plan: TaskPlan) -> None:
         for name in plan.upstream:
             await self._ended[name].wait()
-
-    def _output_ids(self, plan: TaskPlan) -> dict[str, tuple[int, ...]]:
-        return {name: self._calls[name].output.ids for name in plan.upstream}
 
     async def _end(self, working: set[asyncio.Task[None]], death: asyncio.Task[str]) -> None:
         """End what still runs: one abort for each live request, none for others."""
@@ -147,6 +143,9 @@ class Run:
             for task in stuck:
                 task.cancel()
             await asyncio.wait(waiting)
+        for task in working:
+            if task.done() and not task.cancelled():
+                task.exception()  # seen, or that of a task which was ended because of another one
         for call in self._calls.values():
             await call.aborted()
 
@@ -178,6 +177,8 @@ class Run:
             return
         for name, plan in self._plans.items():
             if not self._ended[name].is_set():
-                own = error if error.task == name else RunError(task=name, kind=ErrorKind.CANCELLED, message="cancelled")
+                own = (
+                    error if error.task == name else RunError(task=name, kind=ErrorKind.CANCELLED, message="cancelled")
+                )
                 self._emit(TaskFailedEvent(self.id, name, plan.variable, own, self._seconds()))
         self._emit(RunFailed(self.id, record, error))

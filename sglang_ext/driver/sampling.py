@@ -21,8 +21,8 @@ def sampling_params(task: str, options: Options) -> dict[str, Any]:
     """
     if options.seed is not None:
         raise InputError(
-            f"task {task!r}: seed = {options.seed} is not supported: the engine would ignore it, since SGLang uses seeds "
-            "in its deterministic mode only; leave seed out, or set temperature = 0 for repeatable outputs"
+            f"task {task!r}: seed = {options.seed} is not supported: the engine would ignore it, since SGLang uses "
+            "seeds in its deterministic mode only; leave seed out, or set temperature = 0 for repeatable outputs"
         )
     given = {
         "max_new_tokens": DEFAULT_MAX_TOKENS if options.max_tokens is None else options.max_tokens,

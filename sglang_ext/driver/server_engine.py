@@ -38,7 +38,6 @@ class ServerEngine:
         self._tokenizer = tokenizer
         self._transport = transport
         self._client: httpx.AsyncClient | None = None
-        self._incremental = False
         self._opened: dict[str, asyncio.Event] = {}
 
     async def start(self) -> EngineInfo:
@@ -54,7 +53,11 @@ class ServerEngine:
         except httpx.InvalidURL as error:
             raise EngineError(f"{self._url!r} is no URL of a server: {error}") from error
         info = await self._server_info()
-        self._incremental = bool(info.get("incremental_streaming_output"))
+        if info.get("incremental_streaming_output"):
+            raise EngineError(
+                f"the server {self._url} was started with --incremental-streaming-output, through which a finished "
+                "task's figures do not pass; start it without"
+            )
         path = self._tokenizer or info.get("tokenizer_path") or info["model_path"]
         return EngineInfo(
             name=self._url,
@@ -101,7 +104,7 @@ class ServerEngine:
             body["kv_hints"] = dict(request.hint)
         if request.logprobs is not None:
             body |= {"return_logprob": True, "top_logprobs_num": request.logprobs, "logprob_start_len": -1}
-        reader = ChunkReader(self._incremental)
+        reader = ChunkReader()
         opened = self._opened[request.rid] = asyncio.Event()
         try:
             async with self._client.stream("POST", "/generate", json=body) as response:
@@ -138,7 +141,8 @@ class ServerEngine:
             raise EngineError(f"the server {self._url} refused to abort a request: {_message(response.content)}")
 
     async def died(self) -> str:
-        return await asyncio.get_running_loop().create_future()  # a lost server shows in each request's stream
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never  # a lost server shows in each request's stream
 
     async def close(self) -> None:
         if self._client is not None:
@@ -151,5 +155,5 @@ def _message(body: bytes) -> str:
         answer = json.loads(body)
     except ValueError:
         return body.decode(errors="replace")[:500]
-    error = answer.get("error", answer) if isinstance(answer, dict) else answer
+    error: object = answer.get("error", answer) if isinstance(answer, dict) else answer
     return str(error.get("message", error) if isinstance(error, dict) else error)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from grape_dsl.task import Timeout
 from sglang_ext.driver.engine_client import Chunk, EngineClient, TaskRequest
 from sglang_ext.driver.errors import RequestRefused
 from sglang_ext.driver.events import Event, TaskSubmitted, Token
@@ -14,7 +16,11 @@ from sglang_ext.driver.prompts import TaskPlan
 from sglang_ext.driver.record import ErrorKind, RunError, TaskRecord, TokenLogprob
 from sglang_ext.driver.task_output import TaskOutput
 
-_TOO_LONG = ("longer than the model's context", "maximum context length", "maximum allowed length", "too long")
+# SGLang's words and the plugin's; both answer 400 to this and to other faults of a request.
+_TOO_LONG = ("context length", "maximum allowed length", "takes prompts below", "no room in the KV pool")
+_CLIENT_CLOSED_REQUEST = 499
+# The plugin ends all tasks of a run with one message that begins with the one to blame.
+_BLAMED = re.compile(r"task '(\w+)'(?: failed)?(?:: )?")
 
 
 class TaskFailed(Exception):
@@ -50,6 +56,7 @@ class TaskCall:
         self._client = client
         self._seconds = seconds
         self._emit = emit
+        self._timeout = plan.options.timeout or Timeout()
         self._rid = ""
         self._finish: Mapping[str, Any] | None = None
         self._first_token_s: float | None = None
@@ -67,7 +74,8 @@ class TaskCall:
     @property
     def grape(self) -> Mapping[str, Any]:
         """The plugin's figures of the ended task; empty without the plugin."""
-        return self.meta.get("grape") or {}
+        reports = self.meta.get("grape")
+        return reports[-1] if reports else {}
 
     async def execute(self, request: TaskRequest) -> None:
         """Submit the task and read its output to the end.
@@ -96,7 +104,7 @@ class TaskCall:
         if chunk.ids and self._first_token_s is None:
             self._first_token_s = self._seconds()
         if chunk.ids and chunk.finish is None:
-            self._limit("idle", self.plan.options.timeout and self.plan.options.timeout.idle)
+            self._limit("idle", self._timeout.idle)
         self._tell(self.output.take(chunk.ids, chunk.finish))
 
     def _tell(self, news: tuple[tuple[int, ...], str]) -> None:
@@ -113,10 +121,10 @@ class TaskCall:
             status, message = self._finish.get("status_code"), str(self._finish.get("message") or "aborted")
             raise self._failed(_kind(status, message), message)
 
-    def prompt_complete(self) -> None:
-        """All outputs that the prompt waits for are there: `timeout(run)` begins."""
-        if self._end_s is None:
-            self._limit("run", self.plan.options.timeout and self.plan.options.timeout.run)
+    def prompt_complete(self, waited: asyncio.Task[None]) -> None:
+        """All outputs that the prompt waits for are there, unless `waited` was cancelled: `timeout(run)` begins."""
+        if self._end_s is None and not waited.cancelled():
+            self._limit("run", self._timeout.run)
 
     def _limit(self, name: str, seconds: float | None) -> None:
         if earlier := self._limits.pop(name, None):
@@ -142,7 +150,11 @@ class TaskCall:
             self._aborting.exception()
 
     def _failed(self, kind: ErrorKind, message: str) -> TaskFailed:
-        return TaskFailed(RunError(task=self.plan.name, kind=kind, message=message))
+        blamed = _BLAMED.match(message)
+        task = blamed[1] if blamed else self.plan.name
+        return TaskFailed(
+            RunError(task=task, kind=kind, message=message[blamed.end() :].strip() if blamed else message)
+        )
 
     def record(self) -> TaskRecord:
         """The task's record as far as it came."""
@@ -168,4 +180,4 @@ def _kind(status: int | None, message: str) -> ErrorKind:
         return ErrorKind.TIMEOUT
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or any(words in message for words in _TOO_LONG):
         return ErrorKind.TOO_LONG
-    return ErrorKind.CANCELLED if status is None else ErrorKind.ERROR
+    return ErrorKind.CANCELLED if status in (None, _CLIENT_CLOSED_REQUEST) else ErrorKind.ERROR

@@ -21,7 +21,10 @@ class _RunTrack:
     finished: dict[str, TaskFinished] = field(default_factory=dict)
 
     def offset(self) -> float:
-        """Seconds from the engine's clock to the run's. A request takes a moment to reach the engine; the quickest counts."""
+        """Seconds from the engine's clock to the run's.
+
+        A request takes a moment to reach the engine; the quickest one counts.
+        """
         gaps = [
             self.submitted[name] - event.engine["submitted_s"]
             for name, event in self.finished.items()

@@ -29,4 +29,6 @@ def _cached(name: str, instead: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=list(_FILES), local_files_only=True))
     except (HFValidationError, LocalEntryNotFoundError) as error:
-        raise EngineError(f"the tokenizer {name!r} is neither a folder nor in the cache of this machine. {instead}") from error
+        raise EngineError(
+            f"the tokenizer {name!r} is neither a folder nor in the cache of this machine. {instead}"
+        ) from error
