@@ -64,10 +64,10 @@ class EmbeddedEngine:
         )
 
     def _launch(self) -> None:
-        import sglang
+        from sglang.srt.entrypoints.engine import Engine
         from sglang.srt.server_args import ServerArgs
 
-        class Engine(sglang.Engine):  # type: ignore[misc]
+        class OwnEngine(Engine):  # type: ignore[misc]
             run_scheduler_process_func = staticmethod(child_process.run_scheduler)
             run_detokenizer_process_func = staticmethod(child_process.run_detokenizer)
 
@@ -80,7 +80,7 @@ class EmbeddedEngine:
             raise InputError(f"SGLang does not take these settings: {error}") from error
         if self._interrupted:
             raise InterruptedError("interrupted")
-        self._engine = Engine(server_args=arguments)
+        self._engine = OwnEngine(server_args=arguments)
         # SGLang's own clean-up ends every child of this process, also those that are not the engine's.
         atexit.unregister(self._engine.shutdown)
 
