@@ -62,7 +62,7 @@ def test_text_around_a_hole_is_static_dynamic_suffix():
         ("{{x}} and {{q}}", [DYNAMIC, SUFFIX, DECODE]),
         ("{{q}}", [STATIC, DECODE]),
         ("only text", [STATIC, DECODE]),
-        ("", [DECODE]),
+        
     ],
 )
 def test_raw_prompts(prompt, expected):
