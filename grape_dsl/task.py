@@ -66,10 +66,16 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One model call: `prompt` in, variable `output` out. `options` as written, defaults not merged."""
+    """One model call: `prompt` in, variable `output` out. `options` as written, defaults not merged.
+
+    Args:
+        span: the task's name in its statement.
+        output_span: the name of `output` there.
+    """
 
     name: str
     prompt: Prompt
     output: str
     options: Options = Options()
     span: Span | None = field(default=None, compare=False)
+    output_span: Span | None = field(default=None, compare=False)

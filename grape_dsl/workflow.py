@@ -27,7 +27,7 @@ class Workflow:
 
     name: str
     about: str | None = None
-    defaults: Options = Options()
+    defaults: Options = field(default_factory=Options)
     variables: dict[str, Variable] = field(default_factory=dict)
     tasks: dict[str, Task] = field(default_factory=dict)
     span: Span | None = field(default=None, compare=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from grape_dsl.prompt_reading import assistant, raw, system, user
 
 from grape_dsl.graph.micro_task import Edge, EdgeKind, InputPart, MicroTask, MicroTaskKind, Source, TurnEnd, TurnStart
 from grape_dsl.lowering import lower
-from grape_dsl.prompt_reading import assistant, raw, system, user
 from grape_dsl.variables import InputVar, IntermediateVar, OutputVar
 from grape_dsl.workflow import Workflow
 
