@@ -132,6 +132,7 @@ class TaskFunction:
             f"parameter {written.name!r} of task {self.name!r} is given {type(value).__name__}, not a symbol or a str",
             "turn it into text with str(...)",
         )
+        return None
 
 
 def task(
@@ -247,7 +248,7 @@ def _signature(function: Callable[..., Any], what: str) -> inspect.Signature:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             _refuse(
                 "bad-parameter",
-                f"parameter {parameter.name!r} of {what} function {function.__name__!r} has no fixed name for its value",
+                f"parameter {parameter.name!r} of {what} function {function.__name__!r} takes no fixed name",
                 "write each parameter by name, without *, ** and /",
             )
     annotations = {f"parameter {p.name!r}": p.annotation for p in signature.parameters.values()}

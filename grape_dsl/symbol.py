@@ -73,7 +73,7 @@ class Symbol:
     def _compare(self, other: object) -> NoReturn:
         self._refuse("a comparison", f"a test of a value is not supported yet; {_PLAIN}")
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
     __hash__ = object.__hash__
 
     def _join(self, other: object) -> NoReturn:

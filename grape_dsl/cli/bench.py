@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 
 from grape_dsl.cli.lazy_group import LazyGroup
@@ -9,7 +11,7 @@ from grape_dsl.cli.lazy_group import LazyGroup
 
 class BenchGroup(LazyGroup):
     prefix = "bench"
-    builtin = {"compile": "grape_dsl.cli.bench_compile:bench_compile"}
+    builtin: ClassVar = {"compile": "grape_dsl.cli.bench_compile:bench_compile"}
 
 
 @click.group(cls=BenchGroup)

@@ -48,18 +48,27 @@ def compile_command(
     """
     if stats and form not in ("text", "json"):
         raise click.UsageError(f"--stats goes with --format text or json, not {form}")
-    counter = None
-    if tokenizer is not None:
-        from grape_dsl.cli.counters import token_counter
-
-        counter = token_counter(tokenizer)
-    graph = compile_file(file, edge_weight=edge_weight, counter=counter, as_json=json_diagnostics).graph
+    if tokenizer is None:
+        graph = compile_file(file, edge_weight=edge_weight, as_json=json_diagnostics).graph
+    else:
+        graph = _in_tokens(file, edge_weight, tokenizer, json_diagnostics)
     figures = None
     if stats:
         from grape_dsl.early_share import stats_of
 
         figures = stats_of(graph)
     click.echo(_printed(graph, form, figures), nl=False)
+
+
+def _in_tokens(file: str, edge_weight: int, tokenizer: str, as_json: bool) -> MicroTaskGraph:
+    from grape_dsl.cli.counters import token_counter
+    from grape_dsl.encoding import EncodingError
+
+    counter = token_counter(tokenizer)
+    try:
+        return compile_file(file, edge_weight=edge_weight, counter=counter, as_json=as_json).graph
+    except EncodingError as error:
+        raise click.BadParameter(str(error), param_hint="--tokenizer") from None
 
 
 def _printed(graph: MicroTaskGraph, form: str, stats: Stats | None) -> str:

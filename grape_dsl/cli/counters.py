@@ -10,7 +10,7 @@ import click
 from grape_dsl.lowering.token_counter import TokenCounter
 
 ENTRY_POINTS = "grape.token_counters"
-"""Packages add counters here: the entry point's name is what `--tokenizer` takes, its value a function without arguments."""
+"""Packages add counters here: the name is what `--tokenizer` takes, the value a function that returns the counter."""
 
 
 def token_counter(value: str) -> TokenCounter:
@@ -26,8 +26,12 @@ def token_counter(value: str) -> TokenCounter:
         return counter
     folder = Path(value)
     if not folder.is_dir():
-        names = "".join(f", or {name!r}" for name in sorted(added))
-        raise click.BadParameter(f"{value!r} is no folder with a tokenizer; give one{names}", param_hint="--tokenizer")
-    from grape_dsl.encoding import ChatEncoder
+        names = "".join(f" or {name!r}" for name in sorted(added))
+        message = f"there is no folder {value!r}; give the folder of a model{names}"
+        raise click.BadParameter(message, param_hint="--tokenizer")
+    from grape_dsl.encoding import ChatEncoder, EncodingError
 
-    return ChatEncoder.from_folder(folder)
+    try:
+        return ChatEncoder.from_folder(folder)
+    except EncodingError as error:
+        raise click.BadParameter(str(error), param_hint="--tokenizer") from None

@@ -34,10 +34,7 @@ def compile_file(
     """
     sources: dict[str | None, str] = {}
     try:
-        if path == "-":
-            source = decode_source(sys.stdin.buffer.read(), "<stdin>")
-        else:
-            source = read_source(path)
+        source = decode_source(sys.stdin.buffer.read(), "<stdin>") if path == "-" else read_source(path)
         sources[source.file] = source.text
         loaded = parse_text(source.text, source.file)
         compiled = compile(loaded.workflow, edge_weight=edge_weight, counter=counter)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 
 from grape_dsl.cli.lazy_group import LazyGroup
 
 
 class RootGroup(LazyGroup):
-    builtin = {
+    builtin: ClassVar = {
         "compile": "grape_dsl.cli.compile_command:compile_command",
         "bench": "grape_dsl.cli.bench:bench",
     }

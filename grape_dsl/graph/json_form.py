@@ -30,14 +30,14 @@ class _Model(BaseModel):
 class TextModel(_Model):
     """Fixed text."""
 
-    part: Literal["text"] = "text"
+    part: Literal["text"]
     text: str
 
 
 class InputModel(_Model):
     """The value of an InputVar, inserted when a run starts."""
 
-    part: Literal["input"] = "input"
+    part: Literal["input"]
     name: str
     strip: bool
 
@@ -45,14 +45,14 @@ class InputModel(_Model):
 class TurnStartModel(_Model):
     """A turn of the chat template begins."""
 
-    part: Literal["turn_start"] = "turn_start"
+    part: Literal["turn_start"]
     role: str
 
 
 class TurnEndModel(_Model):
     """A turn ends; `open`: the model continues it."""
 
-    part: Literal["turn_end"] = "turn_end"
+    part: Literal["turn_end"]
     open: bool
 
 
@@ -81,7 +81,7 @@ class DynamicPrefillModel(_Model):
 
     id: str
     task: str
-    kind: Literal["dynamic_prefill"] = "dynamic_prefill"
+    kind: Literal["dynamic_prefill"]
     source: SourceModel
 
 
@@ -90,7 +90,7 @@ class DecodeModel(_Model):
 
     id: str
     task: str
-    kind: Literal["decode"] = "decode"
+    kind: Literal["decode"]
     output: str
     max_tokens: int | None
 
@@ -110,7 +110,7 @@ class EdgeModel(_Model):
 class GraphModel(_Model):
     """A lowered workflow. `tasks`, and the nodes by task, stand in topological order."""
 
-    format: Literal["grape.graph/1"] = FORMAT
+    format: Literal["grape.graph/1"]
     workflow: str
     unit: Unit
     tasks: list[str]
@@ -127,7 +127,9 @@ def to_model(graph: MicroTaskGraph, stats: Stats | None = None) -> GraphModel:
         EdgeModel(source=source, target=target, kind=edge.kind.value, weight=edge.weight)
         for source, target, edge in sorted(graph.edges(), key=lambda e: (place[e[1]], place[e[0]]))
     ]
-    return GraphModel(workflow=graph.workflow, unit=graph.unit, tasks=tasks, nodes=nodes, edges=edges, stats=stats)
+    return GraphModel(
+        format=FORMAT, workflow=graph.workflow, unit=graph.unit, tasks=tasks, nodes=nodes, edges=edges, stats=stats
+    )
 
 
 def to_json(graph: MicroTaskGraph, stats: Stats | None = None) -> str:
@@ -154,9 +156,9 @@ def from_json(text: str | bytes) -> MicroTaskGraph:
 def _node(node: MicroTask) -> KnownPrefillModel | DynamicPrefillModel | DecodeModel:
     if node.source is not None:
         source = SourceModel(task=node.source.task, strip=node.source.strip)
-        return DynamicPrefillModel(id=node.id, task=node.task, source=source)
+        return DynamicPrefillModel(id=node.id, task=node.task, kind="dynamic_prefill", source=source)
     if node.output is not None:
-        return DecodeModel(id=node.id, task=node.task, output=node.output, max_tokens=node.size)
+        return DecodeModel(id=node.id, task=node.task, kind="decode", output=node.output, max_tokens=node.size)
     kind: Literal["static_prefill", "suffix_prefill"] = (
         "static_prefill" if node.kind is MicroTaskKind.STATIC_PREFILL else "suffix_prefill"
     )
@@ -169,13 +171,13 @@ def _node(node: MicroTask) -> KnownPrefillModel | DynamicPrefillModel | DecodeMo
 def _part(part: KnownPart) -> TextModel | InputModel | TurnStartModel | TurnEndModel:
     match part:
         case str():
-            return TextModel(text=part)
+            return TextModel(part="text", text=part)
         case InputPart(name, strip):
-            return InputModel(name=name, strip=strip)
+            return InputModel(part="input", name=name, strip=strip)
         case TurnStart(role):
-            return TurnStartModel(role=role)
+            return TurnStartModel(part="turn_start", role=role)
         case TurnEnd(is_open):
-            return TurnEndModel(open=is_open)
+            return TurnEndModel(part="turn_end", open=is_open)
 
 
 def _micro_task(node: KnownPrefillModel | DynamicPrefillModel | DecodeModel) -> MicroTask:

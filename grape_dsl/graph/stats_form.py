@@ -25,6 +25,6 @@ def _lines(stats: Stats, unit: str) -> Iterator[str]:
         for advice in prompt.advice:
             yield f"    {'':<{width}}        {advice}"
     for shared in stats.shared_texts:
-        where = f"{shared.size} characters, \"{short(shared.text, 60, tail=0)}\", stand in {', '.join(shared.tasks)}"
+        where = f'{shared.size} characters, "{short(shared.text, 60, tail=0)}", stand in {", ".join(shared.tasks)}'
         yield f"  {where} behind different beginnings"
         yield f"    at the very front of these prompts they save the prefill of {shared.saved} characters in each run"

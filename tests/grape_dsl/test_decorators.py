@@ -88,9 +88,7 @@ def test_arguments_may_be_plain_text_which_is_no_template():
         return {"answer": reply(question, " {{question}} ")}
 
     prompt = search.prompt("reply")
-    assert prompt == ChatPrompt(
-        (Turn(Role.USER, Template.of(Reference("question"), "\nUse:  {{question}} ")),)
-    )
+    assert prompt == ChatPrompt((Turn(Role.USER, Template.of(Reference("question"), "\nUse:  {{question}} ")),))
 
 
 def test_strip_on_a_symbol_and_in_the_template():
@@ -281,11 +279,11 @@ def test_no_prompt():
 
 
 def test_signatures_that_cannot_be_traced():
-    with pytest.raises(DiagnosticError, match="bad-parameter.*'args'"):
+    with pytest.raises(DiagnosticError, match=r"bad-parameter.*'args'"):
         task(task_output="a")(lambda *args: None)
-    with pytest.raises(DiagnosticError, match="bad-name.*'name'"):
+    with pytest.raises(DiagnosticError, match=r"bad-name.*'name'"):
         task(task_output="a")(lambda name: None)
-    with pytest.raises(DiagnosticError, match="bad-type.*int"):
+    with pytest.raises(DiagnosticError, match=r"bad-type.*int"):
         workflow(name="numbers")(lambda q=3: {})
 
 
@@ -300,14 +298,14 @@ def test_types_are_not_supported_yet():
         """{{text}}"""
 
     task(task_output="a")(fine)
-    with pytest.raises(DiagnosticError, match="not-supported.*'text' of task 'count' is int"):
+    with pytest.raises(DiagnosticError, match=r"not-supported.*'text' of task 'count' is int"):
         task(task_output="a")(count)
-    with pytest.raises(DiagnosticError, match="not-supported.*result of task 'judge' is bool"):
+    with pytest.raises(DiagnosticError, match=r"not-supported.*result of task 'judge' is bool"):
         task(task_output="a")(judge)
 
 
 def test_unknown_options():
-    with pytest.raises(DiagnosticError, match="unknown-option.*did you mean 'max_tokens'"):
+    with pytest.raises(DiagnosticError, match=r"unknown-option.*did you mean 'max_tokens'"):
         task(task_output="a", max_token=3)
-    with pytest.raises(DiagnosticError, match="unknown-option.*did you mean 'temperature'"):
+    with pytest.raises(DiagnosticError, match=r"unknown-option.*did you mean 'temperature'"):
         workflow(temprature=0)
