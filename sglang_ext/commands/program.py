@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import typer
 from grape_dsl.cli import ExitCode
 from grape_dsl.cli.program_file import compile_file, show_diagnostics
-
 from grape_dsl.compiler import CompiledWorkflow, compile
 from grape_dsl.diagnostics import DiagnosticError, naming_hint
 from grape_dsl.workflow import Workflow
@@ -25,7 +23,7 @@ def load_program(name: str, edge_weight: int) -> CompiledWorkflow:
 
     Raises:
         InputError: a Python file or module that cannot be read, or that holds no such workflow.
-        typer.Exit: a program with errors; they are shown.
+        SystemExit: a program with errors; they are shown.
     """
     path, _, attribute = name.rpartition(":") if not Path(name).exists() and ":" in name else (name, "", "")
     if not (path.endswith(".py") or attribute or _is_module(path)):
@@ -35,7 +33,7 @@ def load_program(name: str, edge_weight: int) -> CompiledWorkflow:
         compiled = compile(workflow, edge_weight=edge_weight)
     except DiagnosticError as error:
         show_diagnostics(error.diagnostics, {})
-        raise typer.Exit(ExitCode.FAILED) from None
+        raise SystemExit(ExitCode.FAILED) from None
     show_diagnostics(compiled.diagnostics, {})
     return compiled
 

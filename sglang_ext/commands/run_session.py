@@ -6,9 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-import typer
-
 from grape_dsl.compiler import CompiledWorkflow
+from sglang_ext.commands.failures import say
 from sglang_ext.commands.run_output import RunOutput
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.events import Event, RunFailed
@@ -62,4 +61,4 @@ class RunSession:
                 if isinstance(event, RunFailed):
                     self.failed = True
                     which = f"run {index} failed" if several else "the run failed"
-                    typer.echo(f"error: {which} ({event.error.kind}): {event.error.text()}", err=True)
+                    say(f"{which} ({event.error.kind}): {event.error.text()}")
