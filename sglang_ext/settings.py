@@ -4,7 +4,77 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+
+class SettingsError(ValueError):
+    """A `GRAPE_*` variable with a value that cannot be used."""
+
+
+class Streaming(StrEnum):
+    """How much of a prompt is prefilled early.
+
+    `on`: all that is known, an upstream's tokens while it decodes included. `static`: only the fixed
+    text before the first hole. `off`: nothing.
+    """
+
+    ON = "on"
+    STATIC = "static"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Settings of the scheduler's extension; field `x_y` is read from `GRAPE_X_Y`.
+
+    Args:
+        prefill_budget: tokens of early prefill per step beside running decodes.
+        max_held_rows: tasks that may hold KV before they run.
+        kv_reserve: share of the free KV that early prefill leaves alone.
+        max_tasks: tasks that one run may have.
+        upstream_timeout: seconds after which a task fails whose upstream was never submitted.
+        lapse: seconds without a new prompt token after which a waiting task gives its KV back.
+        event_log: file that gets one JSON line per event of the scheduler; empty means none.
+    """
+
+    streaming: Streaming = Streaming.ON
+    prefill_budget: int = 64
+    max_held_rows: int = 64
+    kv_reserve: float = 0.25
+    max_tasks: int = 10_000
+    upstream_timeout: float = 60.0
+    lapse: float = 30.0
+    event_log: str = ""
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> EngineSettings:
+        """Read the settings; raises SettingsError naming the variable and what it may hold."""
+        values: dict[str, Any] = {}
+        for setting in fields(cls):
+            name = f"GRAPE_{setting.name.upper()}"
+            text = environ.get(name)
+            if text is not None:
+                values[setting.name] = _read(name, text, type(setting.default))
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: str(v) if isinstance(v, StrEnum) else v for name, v in asdict(self).items()}
+
+
+def _read(name: str, text: str, kind: type) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        wanted = {int: "a whole number", float: "a number"}.get(kind) or "one of " + ", ".join(kind)
+        raise SettingsError(f"{name}={text!r}: it takes {wanted}") from None
+    if kind in (int, float) and not value >= 0:
+        raise SettingsError(f"{name}={text!r}: it takes a number of at least 0")
+    if name == "GRAPE_KV_RESERVE" and value > 1:
+        raise SettingsError(f"{name}={text!r}: it takes a share from 0 to 1")
+    return value
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

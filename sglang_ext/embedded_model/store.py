@@ -132,7 +132,8 @@ def _make(target: Path, progress: Progress) -> None:
         if wrong:
             raise EmbeddedModelError(
                 f"the converted embedded model has unexpected contents in {', '.join(wrong)}; the installed "
-                f"versions of gguf and numpy may compute differently. Run `pip install --upgrade gguf` and try again, {INSTEAD}."
+                "versions of gguf and numpy may compute differently. Run `pip install --upgrade gguf` and try again, "
+                f"{INSTEAD}."
             )
         made.rename(target)
     finally:

@@ -1,0 +1,44 @@
+"""The event log: what the scheduler did to tasks, step by step, as JSON lines for tests and debugging."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import IO, Any
+
+from sglang_ext.engine.task_request import TaskRequest
+
+
+class EventLog:
+    """Appends events to a file; without a path it does nothing.
+
+    Every line has `t` (seconds on the engine's clock), `event`, `run` and `task`. Events: `state`,
+    `piece` (ids [start, end) launched, of which `streamed` came through a hole), `tokens` (output ids
+    that became known) and `upstreams_ended` (with the prompt tokens in KV at that moment).
+    """
+
+    def __init__(self, path: str) -> None:
+        # Open for the life of the process; a line is written at once.
+        self._file: IO[str] | None = Path(path).open("a", encoding="utf-8", buffering=1) if path else None  # noqa: SIM115
+
+    def state(self, req: TaskRequest, note: str | None = None) -> None:
+        if req.task is not None:
+            self._write("state", req, state=req.task.state, note=note)
+
+    def piece(self, req: TaskRequest, last: bool) -> None:
+        piece = req.pieces[-1]
+        self._write("piece", req, step=piece.step, start=piece.start, end=piece.end, streamed=piece.streamed, last=last)
+
+    def tokens(self, req: TaskRequest, count: int) -> None:
+        self._write("tokens", req, count=count)
+
+    def upstreams_ended(self, req: TaskRequest, in_kv: int) -> None:
+        self._write("upstreams_ended", req, in_kv=in_kv)
+
+    def _write(self, event: str, req: TaskRequest, **fields: Any) -> None:
+        if self._file is None or req.task is None:
+            return
+        hint = req.task.hint
+        line = {"t": time.monotonic(), "event": event, "run": hint.run, "task": hint.task, **fields}
+        self._file.write(json.dumps(line) + "\n")

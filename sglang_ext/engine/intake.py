@@ -1,0 +1,115 @@
+"""Arrival of a task: reading its hint, refusing what is not supported, holding it or passing it on."""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from sglang.srt.mem_cache.common import match_kv_cache
+
+from sglang_ext.engine.completion import complete_prompt, too_long
+from sglang_ext.engine.output_streams import stream_factory
+from sglang_ext.engine.task_request import TaskRequest
+from sglang_ext.tasks.hint import ACTION_TYPE, HintError, TaskHint, read_hint, request_id
+from sglang_ext.tasks.state import TaskState
+from sglang_ext.tasks.table import TaskRefused
+
+if TYPE_CHECKING:
+    from sglang_ext.engine.held_tasks import HeldTasks
+
+
+def carries_task(kv_hints: Any) -> bool:
+    """Whether a request's envelope names a task."""
+    return kv_hints is not None and any(action.action_type == ACTION_TYPE for action in kv_hints.actions)
+
+
+def accept(held: HeldTasks, req: TaskRequest) -> bool:
+    """Take a request that has just arrived.
+
+    Returns:
+        True if it is held; False if it is to go SGLang's ordinary way, refused ones included: those
+        carry their error to the client themselves.
+    """
+    req.arrived = True
+    req.submitted_s = req.grown_s = time.monotonic()
+    hint: TaskHint | None = None
+    try:
+        actions = [(a.action_type, a.action_version, a.payload) for a in req.kv_hints.actions]
+        hint = read_hint(actions)
+        assert hint is not None
+        if req.to_finish is not None or req.finished():
+            reason = req.to_finish or req.finished_reason
+            raise TaskRefused(str(reason.message))
+        _refuse_unsupported(req, hint)
+        task = held.table.add(hint, stream_factory(held.scheduler.tokenizer, req.sampling_params.stop_strs))
+    except (HintError, TaskRefused) as error:
+        if req.to_finish is None and not req.finished():
+            req.set_finish_with_abort(str(error))
+        if hint is not None:
+            held.fail_soon(hint.run, f"task {hint.task!r} was refused: {error}", HTTPStatus.BAD_REQUEST)
+        return False
+    req.adopt_prompt(task)
+    held.requests[req.rid] = req
+    held.table.grow(task)
+    _note_cached(held, req)
+    problem = too_long(held.scheduler, req) or (complete_prompt(held.scheduler, req) if task.complete else None)
+    if problem is None and not task.complete:
+        return _hold(held, req)
+    if problem is not None:
+        req.set_finish_with_abort(problem)
+        held.fail_soon(hint.run, f"task {hint.task!r}: {problem}", HTTPStatus.BAD_REQUEST)
+    else:
+        req.complete_s = req.submitted_s
+        task.move(TaskState.READY)
+        held.enter(req)
+    held.log.state(req)
+    return False
+
+
+def _hold(held: HeldTasks, req: TaskRequest) -> bool:
+    scheduler = held.scheduler
+    if not scheduler._set_or_validate_priority(req):
+        return True  # Its client has been told, and send_abort_output has ended the run.
+    req.time_stats.set_wait_queue_entry_time()
+    req.arrival_processed_tokens = scheduler.processed_tokens_counter
+    held.growing[req.rid] = req
+    held.log.state(req)
+    return True
+
+
+def _refuse_unsupported(req: TaskRequest, hint: TaskHint) -> None:
+    """Refuse by name what a task's request may not ask for."""
+    asks = {
+        "n > 1": (req.sampling_params.n or 1) > 1,
+        "a session": req.session is not None or req.session_id is not None,
+        "multimodal inputs": req.multimodal_inputs is not None,
+        "input embeddings": req.input_embeds is not None or req.positional_embed_overrides is not None,
+        "beam search": req.beam_group is not None,
+        "a request id other than the task's own": req.rid != request_id(hint.run, hint.index),
+        "logprobs of the prompt": bool(hint.holes)
+        and req.return_logprob
+        and 0 <= req.logprob_start_len < len(req.origin_input_ids),
+    }
+    refused = [name for name, asked in asks.items() if asked]
+    if refused:
+        raise TaskRefused(f"a task's request may not have {' or '.join(refused)}")
+
+
+def _note_cached(held: HeldTasks, req: TaskRequest) -> None:
+    """What of the known prompt was in the cache before the run, and not put there by a sibling."""
+    task = req.task
+    assert task is not None
+    if len(task.prompt) == 0:
+        return
+    match_kv_cache(req, held.scheduler.tree_cache, max_prefix_len=len(task.prompt) - 1)
+    cached = req.num_matched_prefix_tokens
+    for sibling in held.table.run_of(task):
+        other = held.requests.get(sibling.rid)
+        if other is None or other is req or other.cached_before_run >= cached:
+            continue
+        # The sibling came first and missed its next token: from there on, what both share is the run's own.
+        first_miss = other.cached_before_run + 1
+        if sibling.prompt[:first_miss] == task.prompt[:first_miss]:
+            cached = other.cached_before_run
+    req.cached_before_run = cached

@@ -1,0 +1,74 @@
+"""The prefill adder: forms the prefill part of a step, pieces of growing prompts included."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sglang.srt.managers.schedule_policy import AddReqResult, PrefillAdder
+
+from sglang_ext.engine.task_request import Piece, TaskRequest
+from sglang_ext.tasks.state import TaskState
+
+if TYPE_CHECKING:
+    from sglang_ext.engine.held_tasks import HeldTasks
+
+
+class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
+    """SGLang's adder, with growing requests taken piece by piece, several side by side."""
+
+    held: ClassVar[HeldTasks]
+
+    def add_one_req(self, req: Any, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
+        if not (isinstance(req, TaskRequest) and req.growing):
+            result = super().add_one_req(req, has_chunked_req, truncation_align_size)
+            if result == AddReqResult.NO_TOKEN and not self._took(req):
+                self.held.short = True
+            return result
+        return self._add_piece(req, has_chunked_req, truncation_align_size)
+
+    def _add_piece(self, req: TaskRequest, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
+        assert req.task is not None
+        room = self.rem_chunk_tokens
+        allowed = self.held.allowance(req)
+        if room is not None:
+            allowed = min(allowed, room)
+        if allowed <= 0:
+            return AddReqResult.CONTINUE
+        self.rem_chunk_tokens = allowed
+        if req.kv.holds_kv:
+            # Returns the request where it is cut; whether it was taken at all is asked below.
+            self.add_chunked_req(req)
+        else:
+            super().add_one_req(req, has_chunked_req, truncation_align_size)
+        self.rem_chunk_tokens = None if room is None else room - (allowed - self.rem_chunk_tokens)
+        if self.new_chunked_req is req:
+            # SGLang tracks one chunked request only; growing ones are tracked by the table.
+            self.new_chunked_req = None
+        if not self._took(req):
+            if req.task.complete:
+                self.held.short = True
+                return AddReqResult.NO_TOKEN
+            return AddReqResult.OTHER
+        self._launch(req)
+        return self.budget_state()
+
+    def _took(self, req: Any) -> bool:
+        return bool(self.can_run_list) and self.can_run_list[-1] is req
+
+    def _launch(self, req: TaskRequest) -> None:
+        """Record the piece, and mark it as a middle one or the last."""
+        task = req.task
+        assert task is not None
+        start, end = req.prefix_len, req.extend_end
+        req.pieces.append(Piece(self.held.step, start, end, task.streamed_within(start, end), time.monotonic()))
+        last = task.complete and end == len(task.prompt)
+        if last:
+            # Final at launch, not when its result is in: the next step must not launch it again.
+            self.held.enter(req)
+        else:
+            req.inflight_middle_chunks += 1
+            req.middle_in_flight = True
+            if task.state is TaskState.HELD:
+                task.move(TaskState.PREFILLING)
+        self.held.log.piece(req, last)

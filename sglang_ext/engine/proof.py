@@ -1,0 +1,26 @@
+"""Proof that the extension is on: what the engine's internal state says of it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from sglang.srt.plugins.hook_registry import HookRegistry
+
+from sglang_ext.engine.plugin import HOOKS
+
+if TYPE_CHECKING:
+    from sglang_ext.engine.held_tasks import HeldTasks
+
+
+def internal_state(held: HeldTasks) -> dict[str, Any]:
+    """The value of key `grape`: versions, each hook and whether it is applied, settings, live counters."""
+    hooks = {target: target in HookRegistry._patched for target in HOOKS}
+    return {
+        "version": version("grape-dsl"),
+        "sglang": version("sglang"),
+        "applied": all(hooks.values()),
+        "hooks": hooks,
+        "settings": held.settings.as_dict(),
+        "counts": held.counts(),
+    }

@@ -1,0 +1,151 @@
+"""GrapeScheduler: SGLang's scheduler with tasks whose prompts grow.
+
+Glue only: each override hands over to `HeldTasks` and its neighbours, then to SGLang. While no task
+is present, SGLang's scheduling runs unchanged.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from sglang.srt.managers.io_struct import AbortReq
+from sglang.srt.managers.schedule_batch import FINISH_ABORT
+from sglang.srt.managers.scheduler import Scheduler
+from sglang.srt.runtime_context import get_parallel
+from sglang.utils import TypeBasedDispatcher
+
+from sglang_ext.engine import early_kv, intake
+from sglang_ext.engine.clock import LapseReq, TaskClock
+from sglang_ext.engine.event_log import EventLog
+from sglang_ext.engine.held_tasks import HeldTasks
+from sglang_ext.engine.output_streamer import TaskOutputStreamer
+from sglang_ext.engine.policy_order import TaskAwarePolicy
+from sglang_ext.engine.prefill_adder import TaskPrefillAdder
+from sglang_ext.engine.proof import internal_state
+from sglang_ext.engine.task_request import TaskRequest
+from sglang_ext.engine.unsupported import refuse_unsupported, refuse_unsupported_model
+from sglang_ext.settings import EngineSettings
+
+# The status of a task that ends because its client went away; HTTP has no name for it.
+CLIENT_CLOSED_REQUEST = 499
+
+
+class GrapeScheduler(Scheduler):  # type: ignore[misc]
+    def __init__(self, server_args: Any, port_args: Any) -> None:
+        refuse_unsupported(server_args)
+        super().__init__(server_args, port_args)
+        refuse_unsupported_model(self)
+
+    @cached_property
+    def held(self) -> HeldTasks:
+        settings = EngineSettings.from_environment()
+        return HeldTasks(self, settings, EventLog(settings.event_log if self._is_lead() else ""))
+
+    @cached_property
+    def task_clock(self) -> TaskClock:
+        return TaskClock(self.held)
+
+    @staticmethod
+    def _is_lead() -> bool:
+        return bool(get_parallel().tp_rank == 0)
+
+    # Classes that SGLang asks for
+
+    def get_prefill_adder_class(self) -> type[TaskPrefillAdder]:
+        return self._adder_class
+
+    @cached_property
+    def _adder_class(self) -> type[TaskPrefillAdder]:
+        return type("BoundTaskPrefillAdder", (TaskPrefillAdder,), {"held": self.held})
+
+    def get_output_streamer_class(self) -> type[TaskOutputStreamer]:
+        return type("BoundTaskOutputStreamer", (TaskOutputStreamer,), {"held": self.held})
+
+    def init_schedule_policy(self) -> None:
+        super().init_schedule_policy()
+        self.policy = TaskAwarePolicy(self.policy)
+
+    def init_request_dispatcher(self) -> None:
+        super().init_request_dispatcher()
+        self._request_dispatcher += TypeBasedDispatcher([(LapseReq, self._lapse)])
+
+    # A request's arrival and end
+
+    def _create_generation_req(self, recv_req: Any, *args: Any, **kwargs: Any) -> Any:
+        if not intake.carries_task(recv_req.kv_hints):
+            return super()._create_generation_req(recv_req, *args, **kwargs)
+        return TaskRequest(*args, **kwargs)
+
+    def _add_request_to_queue(self, req: Any, is_retracted: bool = False) -> None:
+        if isinstance(req, TaskRequest) and not req.arrived and self.held.accept(req):
+            return
+        super()._add_request_to_queue(req, is_retracted)
+
+    def send_abort_output(self, abort_req: Any, req: Any) -> None:
+        super().send_abort_output(abort_req, req)
+        task = req.task if isinstance(req, TaskRequest) else None
+        if task is not None and task.alive:
+            message = (abort_req.finished_reason or {}).get("message") or "it was aborted"
+            self.held.fail_soon(task.hint.run, f"task {task.hint.task!r}: {message}", CLIENT_CLOSED_REQUEST)
+
+    def abort_request(self, recv_req: Any) -> None:
+        """An abort of one task ends its whole run."""
+        hit = [r for r in self.held.requests.values() if recv_req.abort_all or r.rid.startswith(recv_req.rid)]
+        reason = recv_req.finished_reason or {}
+        status = reason.get("status_code") or CLIENT_CLOSED_REQUEST
+        for req in hit:
+            if req.task.alive:
+                message = reason.get("message") or f"the run was cancelled at task {req.task.hint.task!r}"
+                self.held.end_run(req.task.hint.run, message, status)
+        super().abort_request(recv_req)
+
+    def abort_ordinary(self, req: TaskRequest, message: str, status: int) -> None:
+        """Abort a task's request that SGLang's own queues or batches hold."""
+        reason = FINISH_ABORT(message, status)
+        super().abort_request(AbortReq(rid=req.rid, abort_message=message, finished_reason=reason.to_json()))
+        if req.to_finish is not None:
+            req.to_finish = reason
+
+    def _poll_timeout_aborts(self) -> list[Any]:
+        return [*super()._poll_timeout_aborts(), *self.task_clock.poll()]
+
+    def _lapse(self, recv_req: LapseReq) -> None:
+        req = self.held.growing.get(recv_req.rid)
+        if req is not None and req.kv.holds_kv and not req.middle_in_flight:
+            early_kv.give_up(self, req)
+
+    # One step
+
+    def get_next_batch_to_run(self, running_batch: Any, last_batch: Any) -> Any:
+        # Also when no task is left: a withdrawn one may have a piece in the last batch.
+        early_kv.absorb(self, last_batch)
+        if not self.held:
+            return super().get_next_batch_to_run(running_batch, last_batch)
+        self.held.begin_step(running_batch)
+        plan = super().get_next_batch_to_run(running_batch, last_batch)
+        self.held.end_step()
+        return plan
+
+    def update_running_batch(self, batch: Any) -> Any:
+        # Early KV goes before SGLang would retract or abort a request that decodes.
+        while self.held and not batch.check_decode_mem() and self.held.yield_kv():
+            pass
+        return super().update_running_batch(batch)
+
+    # States of the whole engine
+
+    def is_fully_idle(self, for_health_check: bool = False, ignore_waiting: bool = False) -> bool:
+        idle = super().is_fully_idle(for_health_check, ignore_waiting)
+        return bool(idle and (for_health_check or not self.held.growing))
+
+    def pause_generation(self, recv_req: Any) -> None:
+        if recv_req.mode == "retract":
+            early_kv.absorb(self, self.last_batch)
+            self.held.yield_all()
+        super().pause_generation(recv_req)
+
+    def get_internal_state(self, recv_req: Any) -> Any:
+        output = super().get_internal_state(recv_req)
+        output.internal_state["grape"] = internal_state(self.held)
+        return output

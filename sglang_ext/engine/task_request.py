@@ -1,0 +1,67 @@
+"""TaskRequest: an SGLang request that is a task of a run, and whose prompt may still grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sglang.srt.managers.schedule_batch import Req
+
+from sglang_ext.tasks.state import TaskState
+from sglang_ext.tasks.task import Task
+
+
+@dataclass(slots=True)
+class Piece:
+    """A stretch of the prompt that one step prefills: ids [start, end), of which `streamed` came through a hole."""
+
+    step: int
+    start: int
+    end: int
+    streamed: int
+    launched_s: float
+    done_s: float | None = None
+
+
+class TaskRequest(Req):  # type: ignore[misc]
+    """A request with a hint of its own.
+
+    Until its last piece is launched it is **growing**: it lives in the extension's own table, its
+    pieces are prefilled like the middle chunks of a chunked prompt, and none of SGLang's queues
+    holds it between steps. After that it is an ordinary request.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.task: Task | None = None
+        self.arrived = False
+        self.asked_max_new_tokens: int | None = self.sampling_params.max_new_tokens
+        # A piece of it is in the batch that was launched last, and more is to come.
+        self.middle_in_flight = False
+        # First step in which it may be launched again; a result of its given-up KV may be in flight.
+        self.rests_until = 0
+        self.withdrawn = False
+        self.cached_before_run = 0
+        self.pieces: list[Piece] = []
+        self.early: tuple[int, int] | None = None
+        self.submitted_s = 0.0
+        self.grown_s = 0.0
+        self.complete_s: float | None = None
+        self.first_token_s: float | None = None
+        self.last_token_s: float | None = None
+
+    @property
+    def growing(self) -> bool:
+        return self.task is not None and self.task.state in (TaskState.HELD, TaskState.PREFILLING, TaskState.READY)
+
+    def init_next_round_input(self, tree_cache: Any = None, cow_mamba: bool | None = None) -> None:
+        # What it holds is in its own row: matching it against the tree again would lose the rest.
+        if self.growing and self.kv.holds_kv:
+            tree_cache = None
+        super().init_next_round_input(tree_cache, cow_mamba)
+
+    def adopt_prompt(self, task: Task) -> None:
+        """Take the task's prompt for its own: the same array, so that it grows with it."""
+        self.task = task
+        self.origin_input_ids = task.prompt
+        self.origin_input_ids_unpadded = task.prompt

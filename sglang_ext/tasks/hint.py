@@ -1,0 +1,153 @@
+"""The wire contract: what one task tells the engine, in SGLang's `kv_hints` envelope.
+
+A task is one generate request whose prompt may have holes. Its hint names the run, the task and the
+prompt's segments; a segment is a row of token ids or a hole for another task's output.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PROTOCOL_VERSION = "1"
+ACTION_TYPE = "grape.task"
+ACTION_VERSION = "1"
+# Stands in the request where a prompt begins with a hole; SGLang wants at least one id.
+PLACEHOLDER_ID = 0
+
+
+class HintError(ValueError):
+    """A hint that cannot be honoured; the message says what, where and which rule."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+TokenId = Annotated[int, Field(ge=0)]
+
+
+class Known(_Model):
+    """Ids that are known when the task is submitted."""
+
+    ids: list[TokenId]
+
+
+class Identity(_Model):
+    """The output as it is."""
+
+    kind: Literal["identity"] = "identity"
+
+
+class Strip(_Model):
+    """The output without white space at the sides named."""
+
+    kind: Literal["strip"] = "strip"
+    left: bool = True
+    right: bool = True
+
+
+class Hole(_Model):
+    """The output of task `task`, streamed in chunks of `weight` tokens."""
+
+    task: str
+    transform: Annotated[Identity | Strip, Field(discriminator="kind")] = Identity()
+    weight: int = Field(default=16, ge=1)
+
+    @property
+    def sides(self) -> tuple[bool, bool]:
+        """Whether white space goes at the left and at the right."""
+        if isinstance(self.transform, Strip):
+            return self.transform.left, self.transform.right
+        return False, False
+
+
+class Timeouts(_Model):
+    """Seconds from a complete prompt to the task's end, and from one token to the next; None: no limit."""
+
+    run: float | None = Field(default=None, gt=0)
+    idle: float | None = Field(default=None, gt=0)
+
+
+class TaskHint(_Model):
+    """One task of a run.
+
+    Args:
+        run: 32 hex digits, random, so that no one can name another's run.
+        index: the task's number in the run, from 0; `tasks` is how many the run has.
+        readers: tasks that have a hole for this one's output.
+        slo: latency objectives, carried for the scheduling policy.
+    """
+
+    run: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+    task: Annotated[str, Field(min_length=1, max_length=200)]
+    index: int = Field(ge=0)
+    tasks: int = Field(ge=1)
+    readers: list[str] = []
+    segments: list[Known | Hole]
+    timeout: Timeouts = Timeouts()
+    slo: dict[str, Any] | None = None
+
+    @property
+    def holes(self) -> list[Hole]:
+        return [segment for segment in self.segments if isinstance(segment, Hole)]
+
+    @property
+    def known_tokens(self) -> int:
+        return sum(len(segment.ids) for segment in self.segments if isinstance(segment, Known))
+
+
+def new_run_id() -> str:
+    """128 random bits as 32 hex digits."""
+    return secrets.token_hex(16)
+
+
+def request_id(run: str, index: int) -> str:
+    """The request id of a task: of one length and closed by a dot, so that none is a prefix of another."""
+    return f"{run}.{index:05d}."
+
+
+def envelope(hint: TaskHint) -> dict[str, Any]:
+    """The value of `kv_hints` for a task."""
+    request = request_id(hint.run, hint.index)
+    action = {
+        "action_id": request,
+        "action_type": ACTION_TYPE,
+        "action_version": ACTION_VERSION,
+        "payload": hint.model_dump(mode="json"),
+    }
+    return {"protocol_version": PROTOCOL_VERSION, "message_id": request, "actions": [action]}
+
+
+def input_ids(segments: Sequence[Known | Hole]) -> list[int]:
+    """The ids that go with the request itself: the first known segment, else a placeholder."""
+    first = segments[0] if segments else None
+    return list(first.ids) if isinstance(first, Known) and first.ids else [PLACEHOLDER_ID]
+
+
+def read_hint(actions: Sequence[tuple[str, str, Mapping[str, Any]]]) -> TaskHint | None:
+    """The task among a request's hint actions, each (type, version, payload); None if there is none.
+
+    Raises:
+        HintError: another version, more than one task, or a payload outside the contract.
+    """
+    found = [(version, payload) for kind, version, payload in actions if kind == ACTION_TYPE]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise HintError(f"a request carries one {ACTION_TYPE} action, this one carries {len(found)}")
+    version, payload = found[0]
+    if version != ACTION_VERSION:
+        raise HintError(f"{ACTION_TYPE} version {version!r} is not known here; this engine speaks {ACTION_VERSION!r}")
+    try:
+        hint = TaskHint.model_validate(dict(payload))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "payload"
+        raise HintError(f"{ACTION_TYPE} payload: {where}: {first['msg']}, got {first['input']!r:.80}") from None
+    if any(hole.task == hint.task for hole in hint.holes):
+        raise HintError(f"task {hint.task!r} has a hole for its own output")
+    return hint

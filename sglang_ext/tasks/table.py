@@ -1,0 +1,144 @@
+"""The task table: all runs that the engine knows, and the way from outputs to prompts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sglang_ext.tasks.hint import Hole, TaskHint
+from sglang_ext.tasks.outputs import Feed, MakeStream, Matched, Output
+from sglang_ext.tasks.state import TaskState
+from sglang_ext.tasks.task import Task
+
+# Ended runs that are remembered, so that a late task of one is refused at once.
+REMEMBERED_RUNS = 4096
+
+
+class TaskRefused(ValueError):
+    """A task that the table does not take; the message says why."""
+
+
+@dataclass(slots=True)
+class _Run:
+    size: int
+    tasks: dict[str, Task] = field(default_factory=dict)
+    outputs: dict[str, Output] = field(default_factory=dict)
+    indices: set[int] = field(default_factory=set)
+
+    @property
+    def over(self) -> bool:
+        return len(self.tasks) == self.size and not any(task.alive for task in self.tasks.values())
+
+
+class RunTable:
+    """Runs and their tasks. One run's end never touches another's.
+
+    Args:
+        max_tasks: tasks that one run may have.
+    """
+
+    def __init__(self, max_tasks: int = 10_000) -> None:
+        self.max_tasks = max_tasks
+        self._runs: dict[str, _Run] = {}
+        self._ended: OrderedDict[str, str] = OrderedDict()
+        self._by_rid: dict[str, Task] = {}
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        """Tasks that are alive."""
+        return len(self._by_rid)
+
+    def __iter__(self) -> Iterator[Task]:
+        """The tasks that are alive, in the order of arrival."""
+        return iter(tuple(self._by_rid.values()))
+
+    def get(self, rid: str) -> Task | None:
+        """The living task with request id `rid`."""
+        return self._by_rid.get(rid)
+
+    def run_of(self, task: Task) -> list[Task]:
+        """The living tasks of the same run, in the order of arrival."""
+        run = self._runs.get(task.hint.run)
+        return [] if run is None else [t for t in run.tasks.values() if t.alive]
+
+    def add(self, hint: TaskHint, make_stream: MakeStream) -> Task:
+        """Take a task.
+
+        Args:
+            make_stream: makes the streams of this task's own output.
+
+        Raises:
+            TaskRefused: its run has ended, its name or number is taken, or the run's size differs or is too large.
+        """
+        if (reason := self._ended.get(hint.run)) is not None:
+            raise TaskRefused(f"run {hint.run} has ended: {reason}")
+        if hint.tasks > self.max_tasks:
+            raise TaskRefused(f"a run may have {self.max_tasks} tasks, this one says {hint.tasks}")
+        run = self._runs.setdefault(hint.run, _Run(hint.tasks))
+        if run.size != hint.tasks:
+            raise TaskRefused(f"task {hint.task!r} says that its run has {hint.tasks} tasks, others said {run.size}")
+        if hint.task in run.tasks or hint.index in run.indices or hint.index >= hint.tasks:
+            raise TaskRefused(f"task {hint.task!r}, number {hint.index} of {hint.tasks}, was submitted before")
+        task = Task(hint, self._arrivals)
+        self._arrivals += 1
+        run.tasks[hint.task] = task
+        run.indices.add(hint.index)
+        run.outputs[hint.task] = Output(make_stream)
+        self._by_rid[task.rid] = task
+        return task
+
+    def grow(self, task: Task) -> int:
+        """Append to the task's prompt what has become known; returns how many ids."""
+        run = self._runs[task.hint.run]
+
+        def find(hole: Hole) -> Feed | None:
+            output = run.outputs.get(hole.task)
+            return None if output is None else output.feed(*hole.sides)
+
+        return task.grow(find)
+
+    def output(self, task: Task) -> Output:
+        return self._runs[task.hint.run].outputs[task.hint.task]
+
+    def missing_upstream(self, task: Task) -> str | None:
+        """The task that the open hole waits for, if it has not arrived."""
+        hole = task.open_hole
+        if hole is None or hole.task in self._runs[task.hint.run].tasks:
+            return None
+        return hole.task
+
+    def upstreams_ended(self, task: Task) -> bool:
+        """Whether every task that this one reads has ended well."""
+        outputs = self._runs[task.hint.run].outputs
+        return all(hole.task in outputs and outputs[hole.task].ended for hole in task.hint.holes)
+
+    def finish(self, task: Task, final_ids: Sequence[int], matched: Matched) -> None:
+        """The task ended well with raw output `final_ids`."""
+        self.output(task).finish(final_ids, matched)
+        task.move(TaskState.FINISHED)
+        del self._by_rid[task.rid]
+        if self._runs[task.hint.run].over:
+            del self._runs[task.hint.run]
+            self._remember(task.hint.run, "all of its tasks have ended")
+
+    def end_run(self, run_id: str, reason: str) -> list[Task]:
+        """Abort a run: every living task becomes `aborted`, late ones will be refused.
+
+        Returns:
+            The tasks that were alive, in the order of arrival.
+        """
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            return []
+        self._remember(run_id, reason)
+        alive = [task for task in run.tasks.values() if task.alive]
+        for task in alive:
+            task.move(TaskState.ABORTED)
+            del self._by_rid[task.rid]
+        return alive
+
+    def _remember(self, run_id: str, reason: str) -> None:
+        self._ended[run_id] = reason
+        while len(self._ended) > REMEMBERED_RUNS:
+            self._ended.popitem(last=False)

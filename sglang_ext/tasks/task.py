@@ -1,0 +1,103 @@
+"""One task: its state, and its prompt as far as it is known."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sglang_ext.tasks.hint import Hole, Known, TaskHint, request_id
+from sglang_ext.tasks.outputs import Feed
+from sglang_ext.tasks.state import ENDS, TaskState, step
+
+FindFeed = Callable[[Hole], Feed | None]
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A task of a run.
+
+    Args:
+        order: arrivals are numbered from 0 in one engine; the youngest has the highest.
+        prompt: ids from the front without a gap, as far as they are known; only ever appended to.
+        complete: no hole is open any more.
+    """
+
+    hint: TaskHint
+    order: int
+    state: TaskState = TaskState.HELD
+    prompt: array[int] = field(default_factory=lambda: array("q"))
+    complete: bool = False
+    _segment: int = 0
+    _taken: int = 0
+    _streamed: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def rid(self) -> str:
+        return request_id(self.hint.run, self.hint.index)
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in ENDS
+
+    @property
+    def known_prefix(self) -> int:
+        """Tokens before the first hole."""
+        first = self.hint.segments[0] if self.hint.segments else None
+        return len(first.ids) if isinstance(first, Known) else 0
+
+    @property
+    def certain_length(self) -> int:
+        """The prompt's length if nothing more were streamed: it can only grow from here."""
+        rest = self.hint.segments[self._segment :]
+        return len(self.prompt) + sum(len(s.ids) for s in rest if isinstance(s, Known))
+
+    @property
+    def open_hole(self) -> Hole | None:
+        """The hole that the prompt stops at; None if the prompt is complete."""
+        if self.complete or self._segment >= len(self.hint.segments):
+            return None
+        segment = self.hint.segments[self._segment]
+        return segment if isinstance(segment, Hole) else None
+
+    def move(self, target: TaskState) -> None:
+        """Go to state `target`; raises IllegalTransition where no way leads there."""
+        self.state = step(self.state, target)
+
+    def grow(self, find: FindFeed) -> int:
+        """Append what has become known: whole chunks of an open output, the rest of an ended one.
+
+        Args:
+            find: the feed of a hole, None while its task has not arrived.
+
+        Returns:
+            How many ids were appended.
+        """
+        before = len(self.prompt)
+        while self._segment < len(self.hint.segments):
+            segment = self.hint.segments[self._segment]
+            if isinstance(segment, Known):
+                self.prompt.extend(segment.ids)
+            elif not self._take(segment, find(segment)):
+                break
+            self._segment += 1
+            self._taken = 0
+        self.complete = self._segment == len(self.hint.segments)
+        return len(self.prompt) - before
+
+    def streamed_within(self, start: int, end: int) -> int:
+        """How many of the prompt's ids in [start, end) came through a hole."""
+        return sum(max(0, min(end, b) - max(start, a)) for a, b in self._streamed)
+
+    def _take(self, hole: Hole, feed: Feed | None) -> bool:
+        """Append ids of the open hole; returns whether the hole is closed."""
+        if feed is None:
+            return False
+        available = len(feed.ids) - self._taken
+        count = available if feed.ended else available // hole.weight * hole.weight
+        if count:
+            start = len(self.prompt)
+            self.prompt.extend(feed.ids[self._taken : self._taken + count])
+            self._streamed.append((start, start + count))
+            self._taken += count
+        return feed.ended
