@@ -22,7 +22,6 @@ _WORDS = {
     "LBRACE": "`{`",
     "RBRACE": "`}`",
     "TAG_OPEN": "`{{`",
-    "TAG_CLOSE": "`}}`",
     "$END": "the end of the file",
 }
 _VALUE = {"NAME", "NUMBER", "SHORT_TEXT", "LONG_TEXT", "LSQB", "LBRACE", "LPAR", "TRUE", "FALSE", "NOT", "MINUS"}

@@ -15,7 +15,7 @@ from grape_dsl.syntax import tables
 from grape_dsl.syntax.tree_builder import TreeBuilder
 
 
-class _ReservedWords:
+class ReservedWords:
     """Tells the contextual lexer that reserved words are never names, wherever they stand."""
 
     always_accept = tuple(sorted(word.upper() for word in RESERVED))
@@ -43,6 +43,11 @@ def accepted(reading: InteractiveParser) -> set[str]:
     return terminals
 
 
+def may_end(reading: InteractiveParser) -> bool:
+    """Whether the state after the last token is one in which the text may end."""
+    return "$END" in reading.parser_state.parse_conf.states[reading.parser_state.position]
+
+
 def move_to(reading: InteractiveParser, position: int) -> None:
     """Let `reading` go on at character `position`."""
     lexer = reading.lexer_thread.state
@@ -60,4 +65,4 @@ def finish(reading: InteractiveParser) -> Any:
 def parser() -> Lark:
     """The parser, made once per process. Safe to use from several threads."""
     loaded = Lark.__new__(Lark)
-    return loaded._load(tables.read(grammar_path()), transformer=TreeBuilder(), postlex=_ReservedWords())
+    return loaded._load(tables.read(grammar_path()), transformer=TreeBuilder(), postlex=ReservedWords())

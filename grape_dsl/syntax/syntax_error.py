@@ -53,7 +53,7 @@ def _left_open(source: SourceText, held: Unfinished, at: int, kind: str) -> Toke
     innermost = brackets[-1]
     if kind == "$END" or begins_statement(source, at):
         return innermost
-    closed = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE", "TAG_CLOSE": "LBRACE"}.get(kind)
+    closed = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}.get(kind)
     if closed is not None and closed != innermost.type and any(token.type == closed for token in brackets):
         return innermost
     if kind == "LBRACE" and held.in_block_head and innermost.type == "LPAR":
