@@ -85,7 +85,7 @@ class _PassOn(click.Command):
 class _TyperCommand(_PassOn):
     def __init__(self, name: str, target: Any) -> None:
         self._target = target
-        super().__init__(name, inspect.getdoc((getattr(target, "info", None) and target.info.help) or target))
+        super().__init__(name, inspect.getdoc(target) if inspect.isfunction(target) else target.info.help)
 
     def invoke(self, ctx: click.Context) -> Any:
         import typer
