@@ -36,17 +36,6 @@ def test_random_programs_compile(program: Workflow, weight: int):
         assert graph.chain(task.name)[-1].size == program.options(task).max_tokens
 
 
-@settings(max_examples=30, deadline=None)
-@given(workflows())
-def test_tasks_come_in_topological_order(program: Workflow):
-    graph = compile(program).graph
-    seen: set[str] = set()
-    for task in graph.tasks():
-        assert all(node.source.task in seen for node in graph.chain(task) if node.source)
-        seen.add(task)
-    assert seen == set(program.tasks)
-
-
 def test_errors_are_raised_and_warnings_kept():
     wrong = Workflow("wrong")
     wrong.add_variable("q", InputVar)

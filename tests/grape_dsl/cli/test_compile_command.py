@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,21 @@ def test_a_tokenizer_folder_counts_tokens(tmp_path, program):
     graph = json.loads(result.stdout)
     assert graph["unit"] == "tokens"
     assert [node.get("size") for node in graph["nodes"]] == [2, None, 2, None, 2, None]
+
+
+def test_counters_of_other_packages(tmp_path, monkeypatch, program):
+    pytest.importorskip("tokenizers")
+    module = """
+        class Counter:
+            def known_tokens(self, pieces):
+                return [7] * (1 + sum(type(piece).__name__ == "Hole" for piece in pieces))
+        """
+    (tmp_path / "sevens.py").write_text(textwrap.dedent(module), encoding="utf-8")
+    info = tmp_path / "sevens-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sevens\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[grape.token_counters]\nsevens = sevens:Counter\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    graph = json.loads(grape("compile", program, "--tokenizer", "sevens", "-f", "json").stdout)
+    assert [node["size"] for node in graph["nodes"] if "size" in node] == [7, 7, 7]
+    assert "'sevens'" in grape("compile", program, "--tokenizer", "eights").stderr

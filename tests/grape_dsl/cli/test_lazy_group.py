@@ -48,6 +48,7 @@ greet = extra_commands:greet
 keep = extra_commands:app
 bench.size = extra_commands:measure
 bench.lost = extra_commands_lost:run
+bench.wrong = extra_commands_wrong:run
 """
 
 
@@ -103,6 +104,7 @@ def test_they_are_listed(installed, capsys):
     shown = capsys.readouterr().out
     assert "Measure something." in shown
     assert 'Needs: pip install "grape-dsl[sglang]"' in shown
+    assert "Cannot be loaded: No module named 'extra_commands_wrong'" in shown
 
 
 def test_a_missing_package_says_what_to_install(installed, capsys):
