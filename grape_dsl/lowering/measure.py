@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from grape_dsl.graph.micro_task import InputPart, MicroTask
+from grape_dsl.graph.micro_task import InputPart, MicroTask, Source, TurnEnd, TurnStart
 from grape_dsl.graph.micro_task_graph import MicroTaskGraph
 from grape_dsl.lowering.token_counter import TokenCounter
 
@@ -24,7 +25,9 @@ def _characters(chain: list[MicroTask]) -> list[int | None]:
 
 
 def _tokens(chain: list[MicroTask], counter: TokenCounter) -> list[int | None]:
-    pieces = [p for node in chain for p in node.pieces if not isinstance(p, InputPart)]
+    from grape_dsl.encoding import Hole  # only here: it needs the package `tokenizers`, as counters do
+
+    pieces = [Hole.of(p) if isinstance(p, Source) else p for p in _without_inputs(chain)]
     counts = counter.known_tokens(pieces)
     holes = sum(node.source is not None for node in chain)
     if len(counts) != holes + 1:
@@ -38,3 +41,10 @@ def _tokens(chain: list[MicroTask], counter: TokenCounter) -> list[int | None]:
             sizes.append(None)
             stretch += 1
     return sizes
+
+
+def _without_inputs(chain: list[MicroTask]) -> Iterator[str | TurnStart | TurnEnd | Source]:
+    for node in chain:
+        for piece in node.pieces:
+            if not isinstance(piece, InputPart):
+                yield piece

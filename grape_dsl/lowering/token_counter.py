@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from grape_dsl.graph.micro_task import Source, TurnEnd, TurnStart
+if TYPE_CHECKING:
+    from grape_dsl.encoding import PromptPiece
 
 
 class TokenCounter(Protocol):
     """Counts the tokens of a prompt's known text."""
 
-    def known_tokens(self, pieces: Sequence[str | TurnStart | TurnEnd | Source]) -> list[int]:
+    def known_tokens(self, pieces: Sequence[PromptPiece]) -> list[int]:
         """Token counts of the known stretches of one prompt.
 
         Args:
-            pieces: the prompt in order, values of inputs left out. A `Source` is a hole that an upstream task fills.
+            pieces: the prompt in order, values of inputs left out. A `Hole` is what an upstream task fills.
 
         Returns:
             One count for the stretch before the first hole, between each two holes and behind the

@@ -57,6 +57,15 @@ def read_source(path: str | Path) -> SourceText:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _refusal(file, "file-unreadable", f"the file cannot be read: {reason}", None) from None
+    return decode_source(data, file)
+
+
+def decode_source(data: bytes, file: str) -> SourceText:
+    """The text in `data`, which came from `file`.
+
+    Raises:
+        DiagnosticError: `file-encoding` or `file-binary`.
+    """
     if b"\0" in data:
         raise _refusal(file, "file-binary", "this is a binary file, not text", "give the path of a .flow file")
     try:

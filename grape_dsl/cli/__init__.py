@@ -1,0 +1,40 @@
+"""The console command `grape`. Its parts are loaded when they are used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+
+_EXTRAS = {"tokenizers": "tokenizers", "jinja2": "tokenizers"}
+_RUNTIME = ("sglang", "torch", "gguf", "httpx", "transformers", "safetensors", "numpy", "typer", "rich")
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command; a Ctrl-C ends with 130."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    ENGINE = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `grape` with `arguments`, by default those of the process, and exit."""
+    from grape_dsl.cli.root import root
+
+    try:
+        root(None if arguments is None else list(arguments), prog_name="grape")
+    except ModuleNotFoundError as error:
+        needed = missing_extra(error)
+        if needed is None:
+            raise
+        print(f"grape: this needs module {error.name!r}, which is not installed.", file=sys.stderr)
+        print(f'It comes with: pip install "grape-dsl[{needed}]"', file=sys.stderr)
+        sys.exit(ExitCode.ENGINE)
+
+
+def missing_extra(error: ModuleNotFoundError) -> str | None:
+    """The extra of grape-dsl that brings the module that was not found; None if none does."""
+    package = (error.name or "").partition(".")[0]
+    return "sglang" if package in _RUNTIME else _EXTRAS.get(package)

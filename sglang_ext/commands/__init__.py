@@ -1,0 +1,1 @@
+"""The runtime's commands of `grape`; they join through the entry-point group `grape.commands`."""

@@ -1,0 +1,40 @@
+"""What the runtime's commands say and return when something goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from grape_dsl.cli import ExitCode
+from sglang_ext.driver.errors import EngineError, InputError
+from sglang_ext.embedded_model import EmbeddedModelError
+
+INTERRUPTED = 130
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Errors that a user can mend become a message on standard error and the exit code that says whose they are."""
+    try:
+        yield
+    except InputError as error:
+        say(str(error))
+        raise SystemExit(ExitCode.USAGE) from None
+    except EngineError as error:
+        if error.log_tail:
+            click.echo(error.log_tail, err=True)
+        say(str(error))
+        raise SystemExit(ExitCode.ENGINE) from None
+    except EmbeddedModelError as error:
+        say(str(error))
+        raise SystemExit(ExitCode.ENGINE) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+
+
+def say(message: str) -> None:
+    """An error message on standard error, each line marked."""
+    for line in message.splitlines():
+        click.echo(f"error: {line}", err=True)

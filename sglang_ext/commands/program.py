@@ -1,0 +1,74 @@
+"""The program that a command is given: a `.flow` file, or a Python file or module that holds a workflow."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from grape_dsl.cli import ExitCode
+from grape_dsl.cli.program_file import compile_file, show_diagnostics
+from grape_dsl.compiler import CompiledWorkflow, compile
+from grape_dsl.diagnostics import DiagnosticError, naming_hint
+from grape_dsl.workflow import Workflow
+from sglang_ext.driver.errors import InputError
+
+DEFAULT_NAME = "workflow"
+
+
+def load_program(name: str, edge_weight: int) -> CompiledWorkflow:
+    """Compile the program `name`: FILE.flow, FILE.py, FILE.py:NAME, MODULE or MODULE:NAME; `-` is `.flow` text.
+
+    Raises:
+        InputError: a Python file or module that cannot be read, or that holds no such workflow.
+        SystemExit: a program with errors; they are shown.
+    """
+    path, _, attribute = name.rpartition(":") if not Path(name).exists() and ":" in name else (name, "", "")
+    if not (path.endswith(".py") or attribute or _is_module(path)):
+        return compile_file(path, edge_weight=edge_weight)
+    try:
+        workflow = _workflow(_module(path), path, attribute or DEFAULT_NAME)
+        compiled = compile(workflow, edge_weight=edge_weight)
+    except DiagnosticError as error:
+        show_diagnostics(error.diagnostics, {})
+        raise SystemExit(ExitCode.FAILED) from None
+    show_diagnostics(compiled.diagnostics, {})
+    return compiled
+
+
+def _is_module(name: str) -> bool:
+    return not Path(name).exists() and all(part.isidentifier() for part in name.split("."))
+
+
+def _module(path: str) -> ModuleType:
+    file = Path(path)
+    sys.path.insert(0, str(file.parent.resolve() if path.endswith(".py") else Path.cwd()))
+    if not path.endswith(".py"):
+        try:
+            return importlib.import_module(path)
+        except ModuleNotFoundError as error:
+            if error.name != path.split(".")[0] and error.name != path:
+                raise
+            raise InputError(f"there is neither a file nor a Python module {path!r}") from error
+    if not file.is_file():
+        raise InputError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _workflow(module: ModuleType, path: str, name: str) -> Workflow:
+    found = getattr(module, name, None)
+    if isinstance(found, Workflow):
+        return found
+    names = [other for other, value in vars(module).items() if isinstance(value, Workflow)]
+    if found is None and name == DEFAULT_NAME and len(names) == 1:
+        return vars(module)[names[0]]  # type: ignore[no-any-return]
+    if found is None:
+        raise InputError(f"{path} has no workflow {name!r}; {naming_hint(name, names, 'workflows')}")
+    raise InputError(f"{name} in {path} is no Workflow but {type(found).__name__}")

@@ -1,0 +1,252 @@
+"""Engine: the runtime's front door in Python. Runs workflows on SGLang, from any thread or event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+from grape_dsl.compiler import CompiledWorkflow
+from grape_dsl.workflow import Workflow
+from sglang_ext.driver.embedded_engine import EmbeddedEngine, QuitSignal
+from sglang_ext.driver.engine_client import EngineClient, EngineInfo
+from sglang_ext.driver.engine_log import EngineLog
+from sglang_ext.driver.errors import EngineError, InputError
+from sglang_ext.driver.events import Event
+from sglang_ext.driver.loop_thread import Job, LoopThread
+from sglang_ext.driver.plugin_proof import require_plugin
+from sglang_ext.driver.record import Record
+from sglang_ext.driver.run_factory import RunFactory, Streaming
+from sglang_ext.driver.server_engine import ServerEngine
+
+# How long an interrupted start or end may go on; what it leaves ends with this process.
+_PATIENCE = 5.0
+
+
+class Engine:
+    """A running engine; use it in a `with` block, which starts and ends it.
+
+    Args:
+        model: a folder or a Hugging Face name; None: the embedded model, fetched on first use.
+        url: an SGLang server that runs already; then no engine is started here.
+        tokenizer: a folder, if the tokenizer does not lie with the model.
+        streaming: None: what the engine is set to (GRAPE_STREAMING, `on` without it). `static`: only the
+            fixed start of a prompt is prefilled early. `off`: a task is submitted when its inputs are
+            complete.
+        edge_weight: tokens per streamed chunk; None: the compiler's default.
+        plugin: False allows an engine without the Grape plugin; it takes `streaming="off"` only.
+        log: what SGLang prints goes there; None: SGLang prints errors only.
+        client: an engine of another kind.
+        settings: SGLang's `ServerArgs`, by name.
+
+    Raises (on entering):
+        InputError: arguments that contradict each other.
+        EngineError: the engine does not start, is not reachable or lacks the plugin.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | None = None,
+        *,
+        url: str | None = None,
+        tokenizer: str | os.PathLike[str] | None = None,
+        streaming: Streaming | None = None,
+        edge_weight: int | None = None,
+        plugin: bool = True,
+        log: EngineLog | None = None,
+        client: EngineClient | None = None,
+        **settings: Any,
+    ) -> None:
+        if url is not None and (model is not None or settings):
+            extra = "a model" if model is not None else f"SGLang settings ({', '.join(settings)})"
+            raise InputError(f"a server is given by its URL, so {extra} cannot be given too: they are the server's")
+        if not plugin and streaming != "off":
+            raise InputError("an engine without the plugin runs workflows with streaming = 'off' only")
+        if edge_weight is not None and edge_weight < 1:
+            raise InputError(f"edge_weight is at least 1 token, not {edge_weight}")
+        self._model = None if model is None else os.fspath(model)
+        self._url = url
+        self._tokenizer = None if tokenizer is None else os.fspath(tokenizer)
+        self._streaming = streaming
+        self._edge_weight = edge_weight
+        self._plugin = plugin
+        self._log = log
+        self._settings = settings
+        self._client = client
+        self._loop: LoopThread | None = None
+        self._quit: QuitSignal | None = None
+        self._info: EngineInfo | None = None
+        self._factory: RunFactory | None = None
+
+    # Life
+
+    def __enter__(self) -> Engine:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the engine, about 20 seconds for an embedded one, and see that the plugin is on."""
+        client = self._client = self._client or self._new_client()
+        self._loop = LoopThread()
+        if isinstance(client, EmbeddedEngine):
+            self._quit = QuitSignal(client)
+            self._quit.open()
+        try:
+            job = self._loop.submit(client.start())
+            self._info = job.result(stop=client.interrupt, patience=_PATIENCE)
+            if self._plugin:
+                require_plugin(self._info.name, self._info.states)
+            self._factory = RunFactory(client, self._info, self._streaming, self._edge_weight)
+        except BaseException as error:
+            if isinstance(error, EngineError) and self._log is not None:
+                error.log_tail = self._log.tail()
+            self.close()
+            raise
+
+    def _new_client(self) -> EngineClient:
+        if self._url is not None:
+            return ServerEngine(self._url, self._tokenizer)
+        if self._model is None:
+            from sglang_ext import embedded_model
+
+            self._model = str(embedded_model.ensure())
+        if self._streaming == "static":
+            os.environ["GRAPE_STREAMING"] = "static"  # the engine's processes read it when they start
+        level = {"log_level": "error"} if self._log is None else {}
+        return EmbeddedEngine(self._model, self._tokenizer, {**level, **self._settings})
+
+    def close(self) -> None:
+        """End the engine and its processes; runs that are not done are cancelled. Safe to call twice."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        try:
+            if self._client is not None:
+                loop.submit(self._client.close()).result(patience=_PATIENCE)
+        finally:
+            loop.close()
+            if self._quit is not None:
+                self._quit.close()
+
+    @property
+    def info(self) -> EngineInfo:
+        """What runs; raises EngineError if nothing does."""
+        return self._running()[1].info
+
+    def states(self) -> tuple[Mapping[str, Any], ...]:
+        """The internal state of each of the engine's schedulers, now."""
+        loop, factory = self._running()
+        return loop.submit(factory.client.states()).result()
+
+    # Runs
+
+    def run(
+        self,
+        workflow: Workflow | CompiledWorkflow,
+        inputs: Mapping[str, str] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        index: int = 0,
+        **named: str,
+    ) -> Record:
+        """Run `workflow` and wait for its record. Works in any thread.
+
+        Args:
+            inputs, named: values of InputVars.
+            timeout: limit of the run in seconds.
+            index: the run's place among those started together, for its record.
+
+        Raises:
+            DiagnosticError: the workflow has errors.
+            InputError: inputs are missing or unknown.
+            RunFailedError: the run failed; it has the record.
+            EngineError: the engine is gone.
+        """
+        record = self._begin(workflow, inputs, named, timeout, index, lambda event: None).result()
+        record.raise_if_failed()
+        return record
+
+    async def arun(
+        self,
+        workflow: Workflow | CompiledWorkflow,
+        inputs: Mapping[str, str] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        index: int = 0,
+        **named: str,
+    ) -> Record:
+        """As `run`, from any event loop. Cancelling it ends the run's requests first."""
+        record = await self._begin(workflow, inputs, named, timeout, index, lambda event: None).wait()
+        record.raise_if_failed()
+        return record
+
+    async def stream(
+        self,
+        workflow: Workflow | CompiledWorkflow,
+        inputs: Mapping[str, str] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        index: int = 0,
+        **named: str,
+    ) -> AsyncIterator[Event]:
+        """The events of a run as they happen; the last is RunFinished or RunFailed. Closing it cancels the run."""
+        loop, events = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
+
+        def emit(event: Event | None) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        job = self._begin(workflow, inputs, named, timeout, index, emit)
+        job.add_done_callback(lambda: emit(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await job.wait()
+        finally:
+            await job.end()
+
+    def stream_events(
+        self,
+        workflow: Workflow | CompiledWorkflow,
+        inputs: Mapping[str, str] | None = None,
+        /,
+        *,
+        timeout: float | None = None,
+        index: int = 0,
+        **named: str,
+    ) -> Iterator[Event]:
+        """As `stream`, without an event loop."""
+        events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        job = self._begin(workflow, inputs, named, timeout, index, events.put)
+        job.add_done_callback(lambda: events.put(None))
+        try:
+            while (event := events.get()) is not None:
+                yield event
+            job.result()
+        finally:
+            job.end_from_thread()
+
+    def _begin(
+        self,
+        workflow: Workflow | CompiledWorkflow,
+        inputs: Mapping[str, str] | None,
+        named: Mapping[str, str],
+        timeout: float | None,
+        index: int,
+        emit: Callable[[Event], None],
+    ) -> Job[Record]:
+        loop, factory = self._running()
+        run = factory.run(workflow, {**(inputs or {}), **named}, timeout=timeout, index=index, emit=emit)
+        return loop.submit(run.execute())
+
+    def _running(self) -> tuple[LoopThread, RunFactory]:
+        if self._loop is None or self._factory is None:
+            raise EngineError("the engine is not running; use it in a `with` block")
+        return self._loop, self._factory

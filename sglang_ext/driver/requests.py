@@ -1,0 +1,65 @@
+"""The two ways to submit a task: at once with holes, or with complete ids once its upstreams have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sglang_ext.driver.engine_client import TaskRequest
+from sglang_ext.driver.prompts import TaskPlan
+from sglang_ext.driver.sampling import logprob_count, sampling_params
+from sglang_ext.driver.task_output import TaskOutput
+from sglang_ext.tasks.hint import Known, TaskHint, Timeouts, envelope, input_ids, request_id
+
+
+def held_request(run: str, plan: TaskPlan, tasks: int) -> TaskRequest:
+    """The request of a task that the engine completes by itself.
+
+    Args:
+        tasks: how many tasks the run has.
+    """
+    timeout = plan.options.timeout
+    hint = TaskHint(
+        run=run,
+        task=plan.name,
+        index=plan.index,
+        tasks=tasks,
+        readers=list(plan.readers),
+        segments=list(plan.segments),
+        timeout=Timeouts(run=timeout.run, idle=timeout.idle) if timeout else Timeouts(),
+        slo=_objectives(plan),
+    )
+    return _request(run, plan, input_ids(plan.segments), envelope(hint))
+
+
+def complete_request(run: str, plan: TaskPlan, outputs: Mapping[str, TaskOutput]) -> TaskRequest:
+    """The request of a task with all its ids, an ordinary one for the engine.
+
+    Args:
+        outputs: the finished outputs of the task's upstreams.
+    """
+    ids: list[int] = []
+    for segment in plan.segments:
+        ids += segment.ids if isinstance(segment, Known) else outputs[segment.task].reader_ids(*segment.sides)
+    return _request(run, plan, ids, None)
+
+
+def _request(run: str, plan: TaskPlan, ids: list[int], hint: dict[str, object] | None) -> TaskRequest:
+    return TaskRequest(
+        rid=request_id(run, plan.index),
+        input_ids=ids,
+        sampling=sampling_params(plan.name, plan.options),
+        hint=hint,
+        logprobs=logprob_count(plan.options),
+    )
+
+
+def _objectives(plan: TaskPlan) -> dict[str, dict[str, float]] | None:
+    """The task's SLO: each bound as `{"seconds": s}` or, in multiples of the unloaded decode step, `{"steps": n}`."""
+    if plan.options.slo is None:
+        return None
+    bounds = {"ttft": plan.options.slo.ttft, "tbt": plan.options.slo.tbt}
+    return {
+        name: {"seconds": bound.seconds} if bound.seconds is not None else {"steps": bound.steps or 0.0}
+        for name, bound in bounds.items()
+        if bound is not None
+    }
