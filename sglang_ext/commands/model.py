@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import typer
-from grape_dsl.cli import ExitCode
 from rich.console import Console
 
+from grape_dsl.cli import ExitCode
 from sglang_ext import embedded_model
 from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.embedded_model import EmbeddedModelError, State

@@ -148,9 +148,7 @@ class TestFailures:
 
     def test_a_python_that_cannot_start(self, cache, monkeypatch):
         monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-        with pytest.raises(
-            EmbeddedModelError, match=r"cannot be started with '/nonexistent/python'.*--model PATH"
-        ):
+        with pytest.raises(EmbeddedModelError, match=r"cannot be started with '/nonexistent/python'.*--model PATH"):
             ensure()
 
     def test_another_wheel(self, cache, wheel_folder, tmp_path, monkeypatch):
@@ -194,6 +192,7 @@ class TestFailures:
 
 
 class TestContents:
+    @pytest.mark.slow  # the checksums, which every test relies on, were taken from files that pass it
     def test_weights_agree_with_transformers_reading_of_the_gguf_file(self, embedded_model, wheel_folder, tmp_path):
         import torch
         from safetensors.torch import load_file
@@ -212,6 +211,7 @@ class TestContents:
         assert len(figures) > 12
         assert figures == pytest.approx({k: config[k] for k in figures})
 
+    @pytest.mark.slow  # the checksums, which every test relies on, were taken from files that pass it
     def test_the_tokenizer_agrees_with_transformers_reading_of_the_gguf_file(
         self, embedded_model, wheel_folder, tmp_path
     ):
