@@ -25,16 +25,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     try:
         root(None if arguments is None else list(arguments), prog_name="grape")
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         needed = missing_extra(error)
         if needed is None:
             raise
-        print(f"grape: this needs module {error.name!r}, which is not installed.", file=sys.stderr)
+        print(f"grape: this needs {error.name!r}, which cannot be imported: {error}", file=sys.stderr)
         print(f'It comes with: pip install "grape-dsl[{needed}]"', file=sys.stderr)
         sys.exit(ExitCode.ENGINE)
 
 
-def missing_extra(error: ModuleNotFoundError) -> str | None:
-    """The extra of grape-dsl that brings the module that was not found; None if none does."""
+def missing_extra(error: ImportError) -> str | None:
+    """The extra of grape-dsl that brings the module which cannot be imported; None if none does."""
     package = (error.name or "").partition(".")[0]
     return "sglang" if package in _RUNTIME else _EXTRAS.get(package)

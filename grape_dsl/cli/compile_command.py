@@ -73,21 +73,21 @@ def _in_tokens(file: str, edge_weight: int, tokenizer: str, as_json: bool) -> Mi
 
 def _printed(graph: MicroTaskGraph, form: str, stats: Stats | None) -> str:
     if form == "json":
-        from grape_dsl.graph.json_form import to_json
+        from grape_dsl.printing.json_form import to_json
 
         return to_json(graph, stats)
     if form == "mermaid":
-        from grape_dsl.graph.diagram_forms import to_mermaid
+        from grape_dsl.printing.diagram_forms import to_mermaid
 
         return to_mermaid(graph)
     if form == "dot":
-        from grape_dsl.graph.diagram_forms import to_dot
+        from grape_dsl.printing.diagram_forms import to_dot
 
         return to_dot(graph)
-    from grape_dsl.graph.text_form import to_text
+    from grape_dsl.printing.text_form import to_text
 
     if stats is None:
         return to_text(graph)
-    from grape_dsl.graph.stats_form import stats_to_text
+    from grape_dsl.printing.stats_form import stats_to_text
 
     return f"{to_text(graph)}\n{stats_to_text(stats, graph.unit)}"
