@@ -11,7 +11,7 @@ import pytest
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.timeline import Timeline
-from tests.sglang_ext.driver.fake_engine import FakeEngine
+from tests.sglang_ext.fake_engine import FakeEngine
 
 
 def trace_of(path: Path, workflow: Workflow, **options: Any) -> list[dict[str, Any]]:
