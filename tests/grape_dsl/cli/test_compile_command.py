@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -174,3 +177,16 @@ def test_counters_of_other_packages(tmp_path, monkeypatch, program):
     graph = json.loads(grape("compile", program, "--tokenizer", "sevens", "-f", "json").stdout)
     assert [node["size"] for node in graph["nodes"] if "size" in node] == [7, 7, 7]
     assert "'sevens'" in grape("compile", program, "--tokenizer", "eights").stderr
+
+
+def test_a_terminal_without_unicode(tmp_path):
+    path = tmp_path / "words.flow"
+    path.write_text(GOOD.replace("Plan:", "Plan 漢字 😀:"), encoding="utf-8")
+    for form in ("text", "json", "dot"):
+        done = subprocess.run(
+            [sys.executable, "-m", "grape_dsl", "compile", str(path), "--format", form],
+            env=os.environ | {"PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            check=True,
+        )
+        assert "Plan 漢字 😀" in done.stdout.decode("utf-8")

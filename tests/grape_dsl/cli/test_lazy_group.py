@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grape_dsl.cli import ExitCode, main, missing_extra
+from grape_dsl.cli import INTERRUPTED, ExitCode, main, missing_extra
 
 MODULE = '''
 from typing import Annotated
@@ -30,6 +30,11 @@ def measure(size: int) -> None:
     print("size", size)
 
 
+@click.command()
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
 app = typer.Typer(help="Keep things.")
 
 
@@ -46,6 +51,7 @@ ENTRY_POINTS = """
 [grape.commands]
 greet = extra_commands:greet
 keep = extra_commands:app
+interrupted = extra_commands:interrupted
 bench.size = extra_commands:measure
 bench.lost = extra_commands_lost:run
 bench.wrong = extra_commands_wrong:run
@@ -92,6 +98,10 @@ def test_a_typer_app(installed, capsys):
 def test_a_click_command_in_a_group(installed, capsys):
     assert grape("bench", "size", "7") == 0
     assert capsys.readouterr().out == "size 7\n"
+
+
+def test_ctrl_c(installed):
+    assert grape("interrupted") == INTERRUPTED == 130
 
 
 def test_they_are_listed(installed, capsys):
