@@ -42,9 +42,11 @@ FORMATS = ("text", "json", "mermaid", "dot")
 def compile_command(
     file: str, form: str, stats: bool, edge_weight: int, tokenizer: str | None, json_diagnostics: bool
 ) -> None:
-    """Check the .flow program FILE and print its micro-task graph; - reads standard input.
+    """Print the micro-task graph of a program.
 
-    Exit codes: 0 printed, 1 the program has errors, 2 wrong usage or a file that cannot be read.
+    FILE is a .flow program; - reads it from standard input. Errors and warnings go to standard error.
+
+    Exit codes: 0 printed, 1 the program has errors, 2 wrong usage or a file that cannot be read, 3 missing package.
     """
     if stats and form not in ("text", "json"):
         raise click.UsageError(f"--stats goes with --format text or json, not {form}")
@@ -73,21 +75,21 @@ def _in_tokens(file: str, edge_weight: int, tokenizer: str, as_json: bool) -> Mi
 
 def _printed(graph: MicroTaskGraph, form: str, stats: Stats | None) -> str:
     if form == "json":
-        from grape_dsl.graph.json_form import to_json
+        from grape_dsl.printing.json_form import to_json
 
         return to_json(graph, stats)
     if form == "mermaid":
-        from grape_dsl.graph.diagram_forms import to_mermaid
+        from grape_dsl.printing.diagram_forms import to_mermaid
 
         return to_mermaid(graph)
     if form == "dot":
-        from grape_dsl.graph.diagram_forms import to_dot
+        from grape_dsl.printing.diagram_forms import to_dot
 
         return to_dot(graph)
-    from grape_dsl.graph.text_form import to_text
+    from grape_dsl.printing.text_form import to_text
 
     if stats is None:
         return to_text(graph)
-    from grape_dsl.graph.stats_form import stats_to_text
+    from grape_dsl.printing.stats_form import stats_to_text
 
     return f"{to_text(graph)}\n{stats_to_text(stats, graph.unit)}"

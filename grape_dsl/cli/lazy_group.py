@@ -42,10 +42,8 @@ class LazyGroup(click.Group):
             return None
         try:
             return as_command(cmd_name, entry.load())
-        except ModuleNotFoundError as error:
-            if missing_extra(error) is None:
-                raise
-            return _NotInstalled(cmd_name, error)
+        except ImportError as error:
+            return _NotInstalled(cmd_name, error)  # the others can still be listed and called
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -85,7 +83,7 @@ class _PassOn(click.Command):
 class _TyperCommand(_PassOn):
     def __init__(self, name: str, target: Any) -> None:
         self._target = target
-        super().__init__(name, inspect.getdoc((getattr(target, "info", None) and target.info.help) or target))
+        super().__init__(name, inspect.getdoc(target) if inspect.isfunction(target) else target.info.help)
 
     def invoke(self, ctx: click.Context) -> Any:
         import typer
@@ -98,9 +96,10 @@ class _TyperCommand(_PassOn):
 
 
 class _NotInstalled(_PassOn):
-    def __init__(self, name: str, error: ModuleNotFoundError) -> None:
+    def __init__(self, name: str, error: ImportError) -> None:
         self._error = error
-        super().__init__(name, f'Needs: pip install "grape-dsl[{missing_extra(error)}]".')
+        extra = missing_extra(error)
+        super().__init__(name, f'Needs: pip install "grape-dsl[{extra}]".' if extra else f"Cannot be loaded: {error}")
 
     def invoke(self, ctx: click.Context) -> Any:
         raise self._error

@@ -1,1 +1,1 @@
-"""The micro-task graph: what a workflow is lowered to, its verifier and its printed forms."""
+"""The micro-task graph: what a workflow is lowered to, and its verifier."""

@@ -67,7 +67,7 @@ def _workflow(module: ModuleType, path: str, name: str) -> Workflow:
     if isinstance(found, Workflow):
         return found
     names = [other for other, value in vars(module).items() if isinstance(value, Workflow)]
-    if found is None and name == DEFAULT_NAME and len(names) == 1:
+    if name == DEFAULT_NAME and len(names) == 1:  # `workflow` may be the decorator
         return vars(module)[names[0]]  # type: ignore[no-any-return]
     if found is None:
         raise InputError(f"{path} has no workflow {name!r}; {naming_hint(name, names, 'workflows')}")

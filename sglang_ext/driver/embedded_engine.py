@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import multiprocessing
+import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from sglang_ext.driver import child_process
@@ -16,6 +19,9 @@ from sglang_ext.driver.engine_arguments import with_defaults
 from sglang_ext.driver.engine_client import Chunk, EngineInfo, TaskRequest
 from sglang_ext.driver.errors import EngineError, InputError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
+
+# How long the engine's processes may take to end by themselves, in seconds.
+_PATIENCE = 5.0
 
 
 class EmbeddedEngine:
@@ -27,12 +33,20 @@ class EmbeddedEngine:
         model: a folder or a Hugging Face name, as SGLang takes it.
         tokenizer: a folder, if the model's own is not to be used.
         settings: keyword arguments of SGLang's `ServerArgs`.
+        environment: variables for the engine's processes.
     """
 
-    def __init__(self, model: str, tokenizer: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        tokenizer: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._settings = dict(settings or {})
+        self._environment = dict(environment or {})
         self._engine: Any = None
         self._others: set[Any] = set()
         self._children: list[Any] = []
@@ -80,7 +94,8 @@ class EmbeddedEngine:
             raise InputError(f"SGLang does not take these settings: {error}") from error
         if self._interrupted:
             raise InterruptedError("interrupted")
-        self._engine = OwnEngine(server_args=arguments)
+        with _set(self._environment):
+            self._engine = OwnEngine(server_args=arguments)
         # SGLang's own clean-up ends every child of this process, also those that are not the engine's.
         atexit.unregister(self._engine.shutdown)
 
@@ -142,8 +157,12 @@ class EmbeddedEngine:
         from sglang.srt.utils import kill_process_tree
 
         for child in self._children:
+            child.terminate()
+        deadline = time.monotonic() + _PATIENCE
+        for child in self._children:
+            child.join(timeout=max(0.0, deadline - time.monotonic()))
             kill_process_tree(child.pid, wait_timeout=30)
-            child.join(timeout=5)
+            child.join()
         self._children = []
 
 
@@ -166,6 +185,21 @@ class QuitSignal:
         if self._previous is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGQUIT, self._previous)
             self._previous = None
+
+
+@contextmanager
+def _set(environment: Mapping[str, str]) -> Iterator[None]:
+    """The variables in this process's environment, which new processes inherit, for the time of the block."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _settle(future: asyncio.Future[str], message: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.workflow import Workflow
+from sglang_ext.driver.client_choice import new_client
 from sglang_ext.driver.embedded_engine import EmbeddedEngine, QuitSignal
 from sglang_ext.driver.engine_client import EngineClient, EngineInfo
 from sglang_ext.driver.engine_log import EngineLog
@@ -19,7 +20,6 @@ from sglang_ext.driver.loop_thread import Job, LoopThread
 from sglang_ext.driver.plugin_proof import require_plugin
 from sglang_ext.driver.record import Record
 from sglang_ext.driver.run_factory import RunFactory, Streaming
-from sglang_ext.driver.server_engine import ServerEngine
 
 # How long an interrupted start or end may go on; what it leaves ends with this process.
 _PATIENCE = 5.0
@@ -41,7 +41,7 @@ class Engine:
         client: an engine of another kind.
         settings: SGLang's `ServerArgs`, by name.
 
-    Raises (on entering):
+    Raises:
         InputError: arguments that contradict each other.
         EngineError: the engine does not start, is not reachable or lacks the plugin.
     """
@@ -59,22 +59,21 @@ class Engine:
         client: EngineClient | None = None,
         **settings: Any,
     ) -> None:
-        if url is not None and (model is not None or settings):
-            extra = "a model" if model is not None else f"SGLang settings ({', '.join(settings)})"
-            raise InputError(f"a server is given by its URL, so {extra} cannot be given too: they are the server's")
         if not plugin and streaming != "off":
             raise InputError("an engine without the plugin runs workflows with streaming = 'off' only")
         if edge_weight is not None and edge_weight < 1:
             raise InputError(f"edge_weight is at least 1 token, not {edge_weight}")
-        self._model = None if model is None else os.fspath(model)
-        self._url = url
-        self._tokenizer = None if tokenizer is None else os.fspath(tokenizer)
         self._streaming = streaming
         self._edge_weight = edge_weight
         self._plugin = plugin
         self._log = log
-        self._settings = settings
-        self._client = client
+        self._client = client or new_client(
+            None if model is None else os.fspath(model),
+            url,
+            None if tokenizer is None else os.fspath(tokenizer),
+            settings if url or log else {"log_level": "error", **settings},
+            {"GRAPE_STREAMING": streaming} if streaming in ("on", "static") else {},
+        )
         self._loop: LoopThread | None = None
         self._quit: QuitSignal | None = None
         self._info: EngineInfo | None = None
@@ -91,7 +90,7 @@ class Engine:
 
     def start(self) -> None:
         """Start the engine, about 20 seconds for an embedded one, and see that the plugin is on."""
-        client = self._client = self._client or self._new_client()
+        client = self._client
         self._loop = LoopThread()
         if isinstance(client, EmbeddedEngine):
             self._quit = QuitSignal(client)
@@ -108,26 +107,13 @@ class Engine:
             self.close()
             raise
 
-    def _new_client(self) -> EngineClient:
-        if self._url is not None:
-            return ServerEngine(self._url, self._tokenizer)
-        if self._model is None:
-            from sglang_ext import embedded_model
-
-            self._model = str(embedded_model.ensure())
-        if self._streaming == "static":
-            os.environ["GRAPE_STREAMING"] = "static"  # the engine's processes read it when they start
-        level = {"log_level": "error"} if self._log is None else {}
-        return EmbeddedEngine(self._model, self._tokenizer, {**level, **self._settings})
-
     def close(self) -> None:
         """End the engine and its processes; runs that are not done are cancelled. Safe to call twice."""
         loop, self._loop = self._loop, None
         if loop is None:
             return
         try:
-            if self._client is not None:
-                loop.submit(self._client.close()).result(patience=_PATIENCE)
+            loop.submit(self._client.close()).result(patience=_PATIENCE)
         finally:
             loop.close()
             if self._quit is not None:

@@ -23,6 +23,7 @@ from sglang_ext.embedded_model.errors import INSTEAD, EmbeddedModelError, Progre
 from sglang_ext.settings import cache_folder
 
 NAME = "smollm2-135m-instruct"
+TITLE = "SmolLM2-135M-Instruct (Apache-2.0, 8192 tokens of context, 272 MB)"
 SHA256 = {
     "config.json": "60a7584bdf188129e45d1c1ba7089d35861aa1b8d3a7d425d28f24faca04990b",
     "generation_config.json": "951b0e195560b97e14c774a1b492513fed382006cf28e109378f52b412d75eaf",

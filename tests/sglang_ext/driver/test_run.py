@@ -19,7 +19,7 @@ from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.errors import EngineError, InputError, RunFailedError
 from sglang_ext.driver.events import RunFailed, RunFinished, RunStarted, TaskFailed, TaskFinished, TaskSubmitted, Token
 from sglang_ext.driver.record import ErrorKind
-from tests.sglang_ext.driver.fake_engine import FakeEngine, Reply
+from tests.sglang_ext.fake_engine import FakeEngine, Reply
 
 Script = Callable[[str], Reply | str]
 

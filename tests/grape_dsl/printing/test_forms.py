@@ -12,12 +12,12 @@ from hypothesis import given, settings
 
 from grape_dsl.compiler import compile
 from grape_dsl.early_share import stats_of
-from grape_dsl.graph.diagram_forms import to_dot, to_mermaid
-from grape_dsl.graph.json_form import from_json, to_json
 from grape_dsl.graph.micro_task import EdgeKind, TurnEnd, TurnStart
 from grape_dsl.graph.piece_text import excerpt
-from grape_dsl.graph.stats_form import stats_to_text
-from grape_dsl.graph.text_form import to_text
+from grape_dsl.printing.diagram_forms import to_dot, to_mermaid
+from grape_dsl.printing.json_form import from_json, to_json
+from grape_dsl.printing.stats_form import stats_to_text
+from grape_dsl.printing.text_form import to_text
 from grape_dsl.syntax import parse_text
 from grape_dsl.workflow import Workflow
 from tests.strategies import workflows

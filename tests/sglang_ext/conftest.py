@@ -6,7 +6,7 @@ import pytest
 
 from grape_dsl.variables import InputVar, IntermediateVar, OutputVar
 from grape_dsl.workflow import Workflow
-from tests.sglang_ext.driver.fake_engine import write_tokenizer
+from tests.sglang_ext.fake_engine import write_tokenizer
 
 
 @pytest.fixture(scope="session")
