@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,20 @@ def test_golden(program: Path):
 
 def test_every_text_has_its_program():
     assert {p.stem for p in FOLDER.glob("*.txt")} == {p.stem for p in PROGRAMS}
+
+
+def test_every_code_is_in_the_language_reference():
+    reference = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
+    documented = {
+        code for line in reference.splitlines() if line.startswith("| `") for code in re.findall(r"`([\w-]+)`", line)
+    }
+    shown = {
+        code for p in FOLDER.glob("*.txt") for code in re.findall(r"^\S+ \w+\[([\w-]+)\]", p.read_text("utf-8"), re.M)
+    }
+    assert len(shown) > 30
+    assert shown <= documented
+
+
+def test_the_reference_begins_with_a_program_that_works():
+    reference = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
+    assert parse_text(reference.split("```")[1]).diagnostics == ()
