@@ -159,8 +159,10 @@ def _output(program: CompiledWorkflow, options: _Options, many: bool, out: IO[st
 def _execute(
     engine: Engine, program: CompiledWorkflow, values: list[dict[str, str]], output: RunOutput, options: _Options
 ) -> bool:
+    session = RunSession(engine, program, options.jobs, options.timeout, output)
     trace = Timeline()
-    session = RunSession(engine, program, options.jobs, options.timeout, output, trace)
+    if options.timeline is not None:
+        session.listen(trace.take)
     if options.progress:
         with RunProgress(Console(stderr=True)) as shown:
             session.listen(shown.take)

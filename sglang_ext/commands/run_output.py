@@ -84,8 +84,8 @@ class ListedOutput:
             self._next += 1
 
     def _text(self, record: Record) -> str:
-        lines = [f"{name}:\n{text}\n" if self._several else f"{text}\n" for name, text in record.outputs.items()]
-        return "".join(lines)
+        lines = [f"{name}:\n{text}" if self._several else text for name, text in record.outputs.items()]
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
 
 def _write(out: IO[str], text: str) -> None:

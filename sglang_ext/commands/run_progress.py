@@ -30,7 +30,7 @@ class _Row:
 
 
 class RunProgress:
-    """A table on `console`: a row per task, its state `held` until its first token; the latest runs only."""
+    """A table on `console`: a row per task of the oldest runs that have not ended."""
 
     def __init__(self, console: Console) -> None:
         self._rows: dict[str, dict[str, _Row]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from grape_dsl.compiler import CompiledWorkflow
@@ -11,7 +10,6 @@ from sglang_ext.commands.failures import say
 from sglang_ext.commands.run_output import RunOutput
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.events import Event, RunFailed
-from sglang_ext.driver.timeline import Timeline
 
 
 class RunSession:
@@ -29,14 +27,12 @@ class RunSession:
         jobs: int,
         timeout: float | None,
         output: RunOutput,
-        timeline: Timeline,
     ) -> None:
         self.failed = False
         self._engine = engine
         self._program = program
         self._jobs = jobs
         self._timeout = timeout
-        self._timeline = timeline
         self._listeners: list[Callable[[Event], None]] = [output.take]
 
     def listen(self, listener: Callable[[Event], None]) -> None:
@@ -55,7 +51,6 @@ class RunSession:
     async def _run(self, index: int, values: Mapping[str, str], free: asyncio.Semaphore, *, several: bool) -> None:
         async with free:
             async for event in self._engine.stream(self._program, values, timeout=self._timeout, index=index):
-                self._timeline.take(event, time.monotonic())
                 for listener in self._listeners:
                     listener(event)
                 if isinstance(event, RunFailed):

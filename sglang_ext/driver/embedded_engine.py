@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,9 @@ from sglang_ext.driver.engine_arguments import with_defaults
 from sglang_ext.driver.engine_client import Chunk, EngineInfo, TaskRequest
 from sglang_ext.driver.errors import EngineError, InputError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
+
+# How long the engine's processes may take to end by themselves, in seconds.
+_PATIENCE = 5.0
 
 
 class EmbeddedEngine:
@@ -153,8 +157,12 @@ class EmbeddedEngine:
         from sglang.srt.utils import kill_process_tree
 
         for child in self._children:
+            child.terminate()
+        deadline = time.monotonic() + _PATIENCE
+        for child in self._children:
+            child.join(timeout=max(0.0, deadline - time.monotonic()))
             kill_process_tree(child.pid, wait_timeout=30)
-            child.join(timeout=5)
+            child.join()
         self._children = []
 
 

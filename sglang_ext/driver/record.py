@@ -112,7 +112,7 @@ class Record(_Model):
 
     def to_json(self) -> str:
         """One line of JSON."""
-        return self.model_dump_json(exclude_defaults=False)
+        return self.model_dump_json()
 
 
 def json_schema() -> dict[str, Any]:

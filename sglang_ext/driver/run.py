@@ -10,12 +10,11 @@ from typing import Literal
 from grape_dsl.compiler import CompiledWorkflow
 from sglang_ext.driver.engine_client import EngineClient
 from sglang_ext.driver.errors import EngineError
-from sglang_ext.driver.events import Event, RunFailed, RunFinished, RunStarted, TaskFinished
-from sglang_ext.driver.events import TaskFailed as TaskFailedEvent
+from sglang_ext.driver.events import Event, RunFailed, RunFinished, RunStarted, TaskFailed, TaskFinished
 from sglang_ext.driver.prompts import TaskPlan
 from sglang_ext.driver.record import ErrorKind, Record, RunError, RunInfo, RunSettings
 from sglang_ext.driver.requests import complete_request, held_request
-from sglang_ext.driver.task_call import TaskCall, TaskFailed
+from sglang_ext.driver.task_call import CallFailed, TaskCall
 from sglang_ext.driver.task_output import OutputReader
 from sglang_ext.driver.values import output_values
 from sglang_ext.tasks.hint import new_run_id
@@ -81,7 +80,7 @@ class Run:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 await self._all_end(working, death)
-        except TaskFailed as failure:
+        except CallFailed as failure:
             error = failure.error
         except TimeoutError:
             error = self._out_of_time()
@@ -104,7 +103,7 @@ class Run:
                 raise EngineError(f"the engine died during a run: {death.result()}")
             failures = [failure for task in ended if (failure := task.exception()) is not None]
             # What the engine ended because of another task's failure is not the cause.
-            failures.sort(key=lambda f: isinstance(f, TaskFailed) and f.error.kind is ErrorKind.CANCELLED)
+            failures.sort(key=lambda f: isinstance(f, CallFailed) and f.error.kind is ErrorKind.CANCELLED)
             if failures:
                 raise failures[0]
 
@@ -115,6 +114,9 @@ class Run:
             if self._settings.streaming == "off":
                 await complete
                 request = complete_request(self.id, plan, {up: self._calls[up].output for up in plan.upstream})
+                if not request.input_ids:
+                    message = "its prompt is empty: everything it reads came out empty; put some text around it"
+                    raise CallFailed(RunError(task=name, kind=ErrorKind.ERROR, message=message))
             else:
                 request = held_request(self.id, plan, len(self._plans))
             complete.add_done_callback(call.prompt_complete)
@@ -180,5 +182,5 @@ class Run:
                 own = (
                     error if error.task == name else RunError(task=name, kind=ErrorKind.CANCELLED, message="cancelled")
                 )
-                self._emit(TaskFailedEvent(self.id, name, plan.variable, own, self._seconds()))
+                self._emit(TaskFailed(self.id, name, plan.variable, own, self._seconds()))
         self._emit(RunFailed(self.id, record, error))

@@ -23,7 +23,7 @@ _CLIENT_CLOSED_REQUEST = 499
 _BLAMED = re.compile(r"task '(\w+)'(?: failed)?(?:: )?")
 
 
-class TaskFailed(Exception):
+class CallFailed(Exception):
     """The task ended without an output."""
 
     def __init__(self, error: RunError) -> None:
@@ -81,7 +81,7 @@ class TaskCall:
         """Submit the task and read its output to the end.
 
         Raises:
-            TaskFailed: refused, aborted, or out of time.
+            CallFailed: refused, aborted, or out of time.
             EngineError: the engine is gone.
         """
         self._rid = request.rid
@@ -149,10 +149,10 @@ class TaskCall:
             await asyncio.wait([self._aborting])
             self._aborting.exception()
 
-    def _failed(self, kind: ErrorKind, message: str) -> TaskFailed:
+    def _failed(self, kind: ErrorKind, message: str) -> CallFailed:
         blamed = _BLAMED.match(message)
         task = blamed[1] if blamed else self.plan.name
-        return TaskFailed(
+        return CallFailed(
             RunError(task=task, kind=kind, message=message[blamed.end() :].strip() if blamed else message)
         )
 

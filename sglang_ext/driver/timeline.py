@@ -5,6 +5,7 @@ Early prefill of a task stands under the decode that feeds it, so the overlap ca
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,10 +40,10 @@ class Timeline:
     def __init__(self) -> None:
         self._runs: dict[str, _RunTrack] = {}
 
-    def take(self, event: Event, now: float) -> None:
-        """Args: now: seconds on one clock for all runs, read when the event came."""
+    def take(self, event: Event) -> None:
+        """Hear an event as it happens: a run stands where its start was heard."""
         if isinstance(event, RunStarted):
-            self._runs[event.run] = _RunTrack(event.index, event.tasks, now)
+            self._runs[event.run] = _RunTrack(event.index, event.tasks, time.monotonic())
         elif isinstance(event, TaskSubmitted):
             self._runs[event.run].submitted[event.task] = event.at
         elif isinstance(event, TaskFinished):

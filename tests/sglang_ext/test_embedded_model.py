@@ -52,7 +52,7 @@ def left_in(cache: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def whole_model(embedded_model: Path) -> Path:
-    """The session's model under a name that the module does not have too."""
+    """The made model; `embedded_model` itself names the module in these tests."""
     return embedded_model
 
 

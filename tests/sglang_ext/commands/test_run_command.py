@@ -91,7 +91,7 @@ def test_many_runs(invoke: Invoke, folder: Path) -> None:
     assert result.stderr == "error: run 1 failed (error): task reply: no memory\n"
     (folder / "many.jsonl").write_text(lines)
     result = invoke("pair.flow", "--inputs", "many.jsonl", "--input", "tone=loud")
-    assert result.stdout == "[0]\nanswer:\nbecause\nverdict:\nfine\n\n[1]\n[2]\nanswer:\nbecause\nverdict:\nfine\n\n"
+    assert result.stdout == "[0]\nanswer:\nbecause\nverdict:\nfine\n[1]\n[2]\nanswer:\nbecause\nverdict:\nfine\n"
 
 
 def test_timeline_and_progress(invoke: Invoke, folder: Path) -> None:
