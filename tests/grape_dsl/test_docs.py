@@ -28,3 +28,11 @@ def test_graph_page_shows_what_is_printed():
     printed = to_text(compile(load(ROOT / "examples" / "search.flow").workflow).graph)
     for line in re.findall(r"^      (generator/.*)$", page, re.MULTILINE):
         assert line.removesuffix("...") in printed
+
+
+def test_python_page_lists_the_codes_of_the_decorators():
+    pages = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("python.md", "language.md"))
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "grape_dsl" / "decorators").glob("*.py"))
+    codes = set(re.findall(r'refuse(?:d)?\(\s*"([a-z-]+)"', source))
+    assert {"symbol-use", "no-prompt"} <= codes
+    assert [code for code in sorted(codes) if f"`{code}`" not in pages] == []
