@@ -13,7 +13,7 @@ from grape_dsl.template import Reference, Template
 from grape_dsl.variables import Variable, VariableKind
 from grape_dsl.workflow import Workflow
 
-SINGLE_BRACES = re.compile(r"(?<!\{)\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}(?!\})")
+SINGLE_BRACES = re.compile(r"(?<!\{)\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}")
 """A name in single braces, which other template languages would insert."""
 
 
@@ -141,10 +141,10 @@ class _Checker:
                     readers[source].append(reader)
         for path in find_cycles(readers):
             closed = " -> ".join([*path, path[0]])
-            related = tuple(Related(f"{name!r} is here", self._span(name)) for name in path)
+            related = tuple(Related(f"{name!r} is here", self._span(name)) for name in path[1:])
             if all(name in self.fragments for name in path):
                 what = f"the value of {path[0]!r} contains itself: {closed}"
-                self._error("recursive-value", what, self._span(path[0]), None, related if len(path) > 1 else ())
+                self._error("recursive-value", what, self._span(path[0]), None, related)
             else:
                 what = f"these tasks wait for each other: {closed}"
                 hint = "an arrow goes from what writes a value to what reads it; take one reference out"
@@ -156,7 +156,10 @@ class _Checker:
             yield name, list(_references(variable.value))
 
     def _sources(self, variable: str) -> list[str]:
-        """What gives a variable its value: a fragment itself, or the tasks that write it."""
+        """What gives a variable its value: a fragment itself, or the tasks that write it; nothing for an InputVar."""
+        declared = self.workflow.variables.get(variable)
+        if declared is not None and declared.kind is VariableKind.INPUT:
+            return []
         return [variable] if variable in self.fragments else self.writers.get(variable, [])
 
     def _span(self, name: str) -> Span | None:
@@ -178,7 +181,8 @@ class _Checker:
                     useful.add(source)
                     waiting += [reference.name for reference in reads[source]]
         for name, task in self.workflow.tasks.items():
-            if name not in useful:
+            output = self.workflow.variables.get(task.output)
+            if name not in useful and output is not None and output.value is None:
                 what = f"what task {name!r} writes ({task.output!r}) reaches no OutputVar"
                 self._warning("unreachable-task", what, task.span, "take the task out, or let an output depend on it")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 
@@ -27,9 +28,13 @@ def broken_rule(name: str, value: object) -> str | None:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value)
+    if isinstance(value, Timeout | Slo):
+        given = [name for name in value.__slots__ if getattr(value, name) is not None]
+        return " and ".join(given) or "nothing"
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        return repr(value)
 
 
 def _is_int(value: object) -> bool:
@@ -69,16 +74,16 @@ def _logprobs(value: object) -> str | None:
 
 def _timeout(value: object) -> str | None:
     if not isinstance(value, Timeout) or (value.run is None and value.idle is None):
-        return "timeout(run = ..., idle = ...) with one of both at least"
+        return "given as timeout(run = ..., idle = ...), with one of the two at least"
     fine = all(limit is None or (_is_number(limit) and limit > 0) for limit in (value.run, value.idle))
-    return None if fine else "times above 0"
+    return None if fine else "of times above 0"
 
 
 def _slo(value: object) -> str | None:
     if not isinstance(value, Slo) or (value.ttft is None and value.tbt is None):
-        return "slo(ttft = ..., tbt = ...) with one of both at least"
+        return "given as slo(ttft = ..., tbt = ...), with one of the two at least"
     fine = all(bound is None or _is_latency(bound) for bound in (value.ttft, value.tbt))
-    return None if fine else "times, or multiples of the decode step, above 0"
+    return None if fine else "of times, or multiples of the decode step, above 0"
 
 
 def _is_latency(value: object) -> bool:

@@ -118,11 +118,12 @@ class Workflow:
         if earlier is None:
             return
         kind = "variable" if name in self.variables else "task"
+        fault = "is declared twice" if kind == what else f"has the name of a {kind}"
         raise DiagnosticError(
             [
                 Diagnostic(
                     "duplicate-name",
-                    f"{what} {name!r} has the name of a {kind}; names of variables and tasks are unique in a workflow",
+                    f"{what} {name!r} {fault}; names of variables and tasks are unique in a workflow",
                     span,
                     hint=f"give the {what} another name",
                     related=(Related(f"the {kind} {name!r} is here", earlier.span),),

@@ -42,9 +42,11 @@ FORMATS = ("text", "json", "mermaid", "dot")
 def compile_command(
     file: str, form: str, stats: bool, edge_weight: int, tokenizer: str | None, json_diagnostics: bool
 ) -> None:
-    """Check the .flow program FILE and print its micro-task graph; - reads standard input.
+    """Print the micro-task graph of a program.
 
-    Exit codes: 0 printed, 1 the program has errors, 2 wrong usage or a file that cannot be read.
+    FILE is a .flow program; - reads it from standard input. Errors and warnings go to standard error.
+
+    Exit codes: 0 printed, 1 the program has errors, 2 wrong usage or a file that cannot be read, 3 missing package.
     """
     if stats and form not in ("text", "json"):
         raise click.UsageError(f"--stats goes with --format text or json, not {form}")

@@ -170,8 +170,8 @@ def _check_prompts(chains: Mapping[str, Sequence[MicroTask]], prompts: Mapping[s
 
 
 def _in(graph: MicroTaskGraph, key: str) -> list[tuple[str, Edge]]:
-    return [(source, data["edge"]) for source, _, data in graph.digraph.in_edges(key, data=True)]
+    return [(source, data["edge"]) for source, data in graph.digraph.pred[key].items()]
 
 
 def _out(graph: MicroTaskGraph, key: str) -> list[tuple[str, Edge]]:
-    return [(target, data["edge"]) for _, target, data in graph.digraph.out_edges(key, data=True)]
+    return [(target, data["edge"]) for target, data in graph.digraph.succ[key].items()]

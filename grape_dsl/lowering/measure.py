@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from grape_dsl.graph.micro_task import InputPart, MicroTask, Source, TurnEnd, TurnStart
+from grape_dsl.graph.micro_task import InputPart, MicroTask, MicroTaskKind, Source, TurnEnd, TurnStart
 from grape_dsl.graph.micro_task_graph import MicroTaskGraph
 from grape_dsl.lowering.token_counter import TokenCounter
 
@@ -13,7 +13,7 @@ from grape_dsl.lowering.token_counter import TokenCounter
 def measure(graph: MicroTaskGraph, counter: TokenCounter | None) -> None:
     """Set the size of every static and suffix prefill, and the graph's unit."""
     graph.unit = "characters" if counter is None else "tokens"
-    for task in graph.tasks():
+    for task in [node.task for node in graph.nodes() if node.kind is MicroTaskKind.DECODE]:
         chain = graph.chain(task)[:-1]
         sizes = _characters(chain) if counter is None else _tokens(chain, counter)
         for node, size in zip(chain, sizes, strict=True):

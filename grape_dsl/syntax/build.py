@@ -13,6 +13,7 @@ from grape_dsl.syntax.arguments import ArgumentReader
 from grape_dsl.syntax.literals import plain_text
 from grape_dsl.syntax.not_supported import not_supported
 from grape_dsl.syntax.option_values import CALLS, LATER_OPTIONS, VALUES, read_options
+from grape_dsl.syntax.parser import Parsed
 from grape_dsl.syntax.prompts import read_prompt_value
 from grape_dsl.syntax.source import SourceText
 from grape_dsl.syntax.templates import read_value
@@ -35,9 +36,10 @@ class Built:
     dropped: set[str] = field(default_factory=set)
 
 
-def build(source: SourceText, program: tree.Program) -> Built:
+def build(source: SourceText, parsed: Parsed) -> Built:
     """The workflow of a program."""
-    builder = _Builder(source)
+    builder = _Builder(source, header_is_lost="workflow" in parsed.lost)
+    program = parsed.program
     headers = [s for s in program.statements if isinstance(s, tree.Header)]
     builder.header(headers)
     for statement in program.statements:
@@ -47,13 +49,16 @@ def build(source: SourceText, program: tree.Program) -> Built:
 
 
 class _Builder:
-    def __init__(self, source: SourceText) -> None:
+    def __init__(self, source: SourceText, header_is_lost: bool) -> None:
         self.source = source
+        self.header_is_lost = header_is_lost
         self.built = Built(Workflow("program"), [])
         self.report: Callable[[Diagnostic], None] = self.built.diagnostics.append
 
     def header(self, headers: list[tree.Header]) -> None:
         source = self.source
+        if not headers and self.header_is_lost:
+            return  # it has a syntax error
         if not headers:
             where = source.span(0, min(1, len(source.text)))
             what = "the program has no header"

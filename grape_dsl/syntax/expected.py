@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
+from grape_dsl.syntax.grammar import accepted
+
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -20,7 +22,6 @@ _WORDS = {
     "LBRACE": "`{`",
     "RBRACE": "`}`",
     "TAG_OPEN": "`{{`",
-    "TAG_CLOSE": "`}}`",
     "$END": "the end of the file",
 }
 _VALUE = {"NAME", "NUMBER", "SHORT_TEXT", "LONG_TEXT", "LSQB", "LBRACE", "LPAR", "TRUE", "FALSE", "NOT", "MINUS"}
@@ -33,11 +34,11 @@ _COMPARING = {"MORETHAN", "LESSTHAN"}
 
 def accepted_words(reading: InteractiveParser) -> str:
     """What would be accepted now, such as "`,` or `)`"."""
-    return in_words(reading.accepts())  # type: ignore[no-untyped-call]
+    return in_words(accepted(reading))
 
 
-def in_words(accepted: set[str]) -> str:
-    rest = set(accepted)
+def in_words(terminals: set[str]) -> str:
+    rest = set(terminals)
     words: list[str] = []
     if rest >= _VALUE - {"LPAR", "MINUS", "NOT"}:
         words.append("a value")

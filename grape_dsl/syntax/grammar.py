@@ -15,7 +15,7 @@ from grape_dsl.syntax import tables
 from grape_dsl.syntax.tree_builder import TreeBuilder
 
 
-class _ReservedWords:
+class ReservedWords:
     """Tells the contextual lexer that reserved words are never names, wherever they stand."""
 
     always_accept = tuple(sorted(word.upper() for word in RESERVED))
@@ -37,6 +37,17 @@ def tokens(reading: InteractiveParser) -> Iterator[Token]:
     return lexed
 
 
+def accepted(reading: InteractiveParser) -> set[str]:
+    """The terminals that may come next. (The set in lark's errors has some that may not.)"""
+    terminals: set[str] = reading.accepts()  # type: ignore[no-untyped-call]
+    return terminals
+
+
+def may_end(reading: InteractiveParser) -> bool:
+    """Whether the state after the last token is one in which the text may end."""
+    return "$END" in reading.parser_state.parse_conf.states[reading.parser_state.position]
+
+
 def move_to(reading: InteractiveParser, position: int) -> None:
     """Let `reading` go on at character `position`."""
     lexer = reading.lexer_thread.state
@@ -54,4 +65,4 @@ def finish(reading: InteractiveParser) -> Any:
 def parser() -> Lark:
     """The parser, made once per process. Safe to use from several threads."""
     loaded = Lark.__new__(Lark)
-    return loaded._load(tables.read(grammar_path()), transformer=TreeBuilder(), postlex=_ReservedWords())
+    return loaded._load(tables.read(grammar_path()), transformer=TreeBuilder(), postlex=ReservedWords())

@@ -48,7 +48,7 @@ def _load(source: SourceText) -> LoadedProgram:
         what = f"{source.file or 'the program'} is empty"
         raise DiagnosticError([Diagnostic("empty-program", what, hint="a program begins with `workflow NAME`")])
     parsed = parse(source)
-    built = build(source, parsed.program)
+    built = build(source, parsed)
     found = [*parsed.diagnostics, *built.diagnostics]
     found += _whole_program(source, parsed, built, found)
     found.sort(key=lambda d: (d.span.start, d.span.end) if d.span else (0, 0))

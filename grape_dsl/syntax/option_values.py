@@ -45,21 +45,25 @@ def _keep(given: ArgumentReader, found: dict[str, Any], name: str, value: object
 
 
 def _plain_value(given: ArgumentReader, node: tree.Expression, what: str) -> Any:
-    """The value of a literal; None, and a report, for any other expression."""
+    """The value of a literal or of a list of literals; None, and a report, for any other expression."""
+    if not isinstance(node, tree.List):
+        return _scalar(given, node, what)
+    items = [_scalar(given, item, f"each element of {what}") for item in node.items]
+    return None if any(item is None for item in items) else tuple(items)
+
+
+def _scalar(given: ArgumentReader, node: tree.Expression, what: str) -> Any:
     if isinstance(node, tree.Boolean):
         return node.value
     if isinstance(node, tree.Text):
         return plain_text(given.source, node, given.report)
-    if isinstance(node, tree.List):
-        items = [_plain_value(given, item, f"each element of {what}") for item in node.items]
-        return None if any(item is None for item in items) else tuple(items)
     sign, number = (-1, node.operand) if isinstance(node, tree.Unary) and node.operator == "-" else (1, node)
     if isinstance(number, tree.Number):
         if number.unit:
             given.fault("bad-option", f"{what} takes no unit, found `{number.unit}`", node)
             return None
         return sign * number.value
-    given.fault("bad-option", f"{what} must be written out as a number, text, list, true or false", node)
+    given.fault("bad-option", f"{what} must be written out: a number, a text, true or false", node)
     return None
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -13,7 +10,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from grape_dsl.diagnostics import Diagnostic
 from grape_dsl.syntax import tree
-from grape_dsl.syntax.grammar import finish, move_to, parser, tokens
+from grape_dsl.syntax.grammar import accepted, finish, move_to, parser, tokens
 from grape_dsl.syntax.recovery import Recovery, begins_statement, unfinished
 from grape_dsl.syntax.source import SourceText
 from grape_dsl.syntax.syntax_error import describe
@@ -38,11 +35,10 @@ class Parsed:
 
 def parse(source: SourceText) -> Parsed:
     """Read a program. Never raises for what the text says; time grows linearly with it."""
-    with _without_collecting():
-        try:
-            statements = parser().parse(source.text, start="program")
-        except UnexpectedInput:
-            return _parse_with_errors(source)
+    try:
+        statements = parser().parse(source.text, start="program")
+    except UnexpectedInput:
+        return _parse_with_errors(source)
     return Parsed(_program(source, statements), (), frozenset())
 
 
@@ -68,11 +64,12 @@ def _parse_with_errors(source: SourceText) -> Parsed:
             break
         except UnexpectedInput as error:
             at, kind = _place(error, source, last)
+            _complete(reading)
             held = unfinished(reading, at, last)
             if not recovery.only_closes_passed_block(at, held):
                 diagnostics.append(describe(source, reading, held, at, kind))
             position = recovery.resume(at, held)
-            _go_on(reading, position if len(diagnostics) < MOST_ERRORS else len(source.text))
+            _go_on(reading, position if len(diagnostics) < MOST_ERRORS else len(source.text), len(source.text))
     return Parsed(_program(source, statements), tuple(diagnostics), frozenset(recovery.lost))
 
 
@@ -93,23 +90,19 @@ def _place(error: UnexpectedInput, source: SourceText, last: Token | None) -> tu
     return error.token.start_pos, error.token.type
 
 
-def _go_on(reading: InteractiveParser, position: int) -> None:
-    """Drop what was begun, back to where a statement may stand, and read on at `position`."""
+def _complete(reading: InteractiveParser) -> None:
+    """Keep a statement that could end before the error, such as a header without brackets."""
+    if "ADD_TASK" in accepted(reading):
+        reading.feed_token(Token("ADD_TASK", "add_task"))
+        reading.parser_state.state_stack.pop()
+        reading.parser_state.value_stack.pop()
+
+
+def _go_on(reading: InteractiveParser, position: int, end: int) -> None:
+    """Drop what was begun, back to where a statement may stand (at the end: outside of blocks), and read on."""
     state = reading.parser_state
     table = state.parse_conf.states
-    while "statement" not in table[state.position]:
+    while "statement" not in table[state.position] or (position >= end and "$END" not in table[state.position]):
         state.state_stack.pop()
         state.value_stack.pop()
     move_to(reading, position)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Python's cycle collector rests: a tree has no cycles, and looking for them costs half as much as parsing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

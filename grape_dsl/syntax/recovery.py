@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lark import Token
@@ -11,11 +10,12 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from grape_dsl.syntax.source import SourceText
 
+_BLOCK_WORDS = ("WHEN", "FOREACH", "FOLD", "LOOP", "ELSE")
 OPENERS = {"LPAR": "(", "LSQB": "[", "LBRACE": "{"}
 
 _PIECES = re.compile(
     r'"""[\s\S]*?"""|"(?!"")[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"|#[^\n]*'
-    r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<brace>[{}])|[^\sA-Za-z_]"
+    r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<bracket>[(){}\[\]])|[^\sA-Za-z_]"
 )
 _STATEMENT = re.compile(
     r"(?:add_variable|add_task|add_type|add_test|when|foreach|fold|loop)[ \t]*\(|(?:workflow|import)[ \t]+[A-Za-z_]"
@@ -28,11 +28,13 @@ _WORDS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class Unfinished:
     """What the parser holds at an error.
 
-    `start` is where the statement with the error begins; `open` are the brackets open in it and
-    `blocks` the braces of blocks around it, outermost first; `last` is the last token read.
+    `start` is where the statement with the error begins, and `in_block_head` whether it is the head of a
+    block; `open` are the brackets open in it and `blocks` the braces of blocks around it, outermost
+    first; `last` is the last token read.
     """
 
     start: int
+    in_block_head: bool
     open: tuple[Token, ...]
     blocks: tuple[Token, ...]
     last: Token | None
@@ -45,7 +47,9 @@ def unfinished(reading: InteractiveParser, at: int, last: Token | None) -> Unfin
     held = state.value_stack[base:]
     first = held[0] if held else None
     start = first.start_pos if isinstance(first, Token) else getattr(first, "start", at)
-    return Unfinished(start if start is not None else at, _brackets(held), _brackets(state.value_stack[:base]), last)
+    in_block_head = any(isinstance(value, Token) and value.type in _BLOCK_WORDS for value in held)
+    open_, blocks = _brackets(held), _brackets(state.value_stack[:base])
+    return Unfinished(at if start is None else start, in_block_head, open_, blocks, last)
 
 
 def _statement_level(reading: InteractiveParser) -> int:
@@ -107,31 +111,35 @@ class Recovery:
         if inside is not None and inside > self._resumed:
             return inside
         # A brace behind `)` or `else` opens a block, any other a record.
-        depth = sum(token.type == "LBRACE" for token in held.open)
-        for position, brace in self._landmarks(at):
-            if position > self._resumed and not brace:
-                return position
-            if brace == "{":
-                if self._opens_block(position):
+        braces = sum(token.type == "LBRACE" for token in held.open)
+        others = len(held.open) - braces
+        for piece in _PIECES.finditer(self.source.text, at):
+            position, bracket = piece.start(), piece["bracket"]
+            if piece["word"] and position > self._resumed:
+                if begins_statement(self.source, position):
+                    return position
+                if position > at and not braces and not others and self._begins_unknown(position, piece.end()):
+                    return position
+            elif bracket == "{":
+                if self._opens_block(position) or (position == at and held.in_block_head):
                     self._passed_blocks += 1
+                    others = 0
                 else:
-                    depth += 1
-            elif brace == "}":
-                if depth:
-                    depth -= 1
+                    braces += 1
+            elif bracket == "}":
+                if braces:
+                    braces -= 1
                 elif self._passed_blocks:
                     self._passed_blocks -= 1
                 elif held.blocks and position > self._resumed:
                     return position
+            elif bracket:
+                others = max(0, others + (1 if bracket in "([" else -1))
         return len(self.source.text)
 
-    def _landmarks(self, at: int) -> Iterator[tuple[int, str]]:
-        """Braces, and "" for beginnings of statements, from `at` on."""
-        for piece in _PIECES.finditer(self.source.text, at):
-            if piece["brace"]:
-                yield piece.start(), piece["brace"]
-            elif piece["word"] and begins_statement(self.source, piece.start()):
-                yield piece.start(), ""
+    def _begins_unknown(self, start: int, end: int) -> bool:
+        """Whether a word outside of all brackets looks like a statement that the language does not have."""
+        return self.source.text.startswith("(", end) and self.source.first_on_line(start)
 
     def _opens_block(self, at: int) -> bool:
         return self.source.text[max(0, at - 200) : at].rstrip().endswith((")", "else"))

@@ -6,6 +6,7 @@ from lark import Token
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from grape_dsl.diagnostics import Diagnostic, Related, Span, nearest
+from grape_dsl.names import is_reserved
 from grape_dsl.syntax.expected import accepted_words
 from grape_dsl.syntax.recovery import OPENERS, Unfinished, begins_statement, statement_inside
 from grape_dsl.syntax.source import SourceText
@@ -18,6 +19,8 @@ _CHARACTERS = {
     "\u201d": ("this is a typographic quote", 'write "..."'),
     "\u00a0": ("this is a no-break space", "write a plain space"),
     ";": ("statements need nothing between them", "leave it out"),
+    "*": ("the language has no multiplication", None),
+    "/": ("the language has no division", None),
     "&": ("the word for it is `and`", None),
     "|": ("the word for it is `or`", None),
     "!": ("the word for it is `not`", None),
@@ -35,10 +38,11 @@ def describe(source: SourceText, reading: InteractiveParser, held: Unfinished, a
     left_open = _left_open(source, held, at, kind)
     if left_open is not None:
         return _open_bracket(source, left_open, where, kind)
+    expected = accepted_words(reading)
+    if expected == "`=`" and held.last is not None and held.last.type != "NAME":
+        return _reserved(source, held.last)
     found = "the end of the file" if kind == "$END" else f"`{_shown(_token_text(source, at, kind))}`"
-    return Diagnostic(
-        "syntax", f"expected {accepted_words(reading)}, found {found}", where, hint=_hint(source, held, at, kind)
-    )
+    return Diagnostic("syntax", f"expected {expected}, found {found}", where, hint=_hint(source, held, at, kind))
 
 
 def _left_open(source: SourceText, held: Unfinished, at: int, kind: str) -> Token | None:
@@ -49,18 +53,30 @@ def _left_open(source: SourceText, held: Unfinished, at: int, kind: str) -> Toke
     innermost = brackets[-1]
     if kind == "$END" or begins_statement(source, at):
         return innermost
-    closed = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE", "TAG_CLOSE": "LBRACE"}.get(kind)
+    closed = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}.get(kind)
     if closed is not None and closed != innermost.type and any(token.type == closed for token in brackets):
+        return innermost
+    if kind == "LBRACE" and held.in_block_head and innermost.type == "LPAR":
         return innermost
     if kind == "EQUAL" and innermost.type == "LSQB" and len(brackets) > 1:
         return innermost
     return None
 
 
+def _reserved(source: SourceText, word: Token) -> Diagnostic:
+    where = source.span(word.start_pos or 0, word.end_pos or 0)
+    return Diagnostic(
+        "syntax", f"`{word}` is a word of the language and cannot be a name", where, hint=f"`{word}_` can"
+    )
+
+
 def _open_bracket(source: SourceText, bracket: Token, found: Span, kind: str) -> Diagnostic:
     start = bracket.start_pos or 0
     opener = OPENERS[bracket.type]
     where = "the file ends" if kind == "$END" else "this comes"
+    if kind == "$END":
+        end = len(source.text.rstrip())
+        found = source.span(max(0, end - 1), end)
     return Diagnostic(
         "open-bracket",
         f"`{opener}` is not closed",
@@ -126,8 +142,6 @@ def _hint(source: SourceText, held: Unfinished, at: int, kind: str) -> str | Non
         return "`{{` has a meaning only inside a text"
     if kind in ("WORKFLOW", "IMPORT"):
         return f"`{text}` stands outside of blocks"
-    if kind.isupper() and text.isidentifier() and kind not in ("NAME", "NUMBER"):
+    if is_reserved(text):
         return f"`{text}` is a word of the language and cannot be a name"
-    if text == "*":
-        return "the language has no multiplication"
     return None

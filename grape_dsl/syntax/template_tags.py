@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 
 from lark import Token, UnexpectedInput, UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 from lark.utils import TextSlice
 
 from grape_dsl.diagnostics import Diagnostic
 from grape_dsl.syntax.expected import accepted_words
-from grape_dsl.syntax.grammar import finish, move_to, parser, tokens
+from grape_dsl.syntax.grammar import finish, may_end, move_to, parser, tokens
 from grape_dsl.syntax.literals import Report
 from grape_dsl.syntax.source import SourceText
 from grape_dsl.syntax.tree import Tag
@@ -52,31 +53,47 @@ def cut(source: SourceText, start: int, end: int, has_escapes: bool, report: Rep
 
 def _read_tag(source: SourceText, start: int, end: int, escapes: bool, report: Report) -> tuple[Tag | None, int]:
     """The tag at `start`, and where reading goes on."""
-    reading = parser().parse_interactive(TextSlice(source.text, start, end), start="tag")
-    move_to(reading, start)  # lark counts from 0 in a slice
+    # From 0 and then moved: lark counts the lines before a slice, once for each tag.
+    reading = parser().parse_interactive(TextSlice(source.text, 0, end), start="tag")
+    move_to(reading, start)
     last: Token | None = None
     try:
         for token in tokens(reading):
             reading.feed_token(token)
+            if token.type == "RBRACE" and may_end(reading):
+                return _closed(source, finish(reading), last, token, report), token.end_pos or end
             last = token
-            if token.type == "TAG_CLOSE":
-                return finish(reading), token.end_pos or end
     except UnexpectedInput as error:
         at = _position(error)
-        report(_unreadable(source, start, at, end, accepted_words(reading), escapes))
-        closing = source.text.find("}}", at, end)
+        report(_unreadable(source, start, at, end, _expected(reading), escapes))
+        closing = source.text.find("}}", max(at, start + 2), end)
         return None, closing + 2 if closing >= 0 else end
-    accepted = accepted_words(reading)
     where = source.span(start, start + 2)
     if last is not None and last.type == "TAG_OPEN":
         report(Diagnostic("open-tag", "`{{` opens a tag, and nothing follows it here", where, hint=_BRACES))
     else:
-        report(
-            Diagnostic(
-                "open-tag", f"this tag is not closed before its text ends: expected {accepted}", where, hint=_BRACES
-            )
-        )
+        what = f"this tag is not closed before its text ends: expected {_expected(reading)}"
+        report(Diagnostic("open-tag", what, where, hint=_BRACES))
     return None, end
+
+
+def _closed(source: SourceText, tag: Tag, last: Token | None, token: Token, report: Report) -> Tag | None:
+    """The tag, if the two braces at its end stand together."""
+    if last is not None and last.end_pos == token.start_pos:
+        return tag
+    start = (last.start_pos if last else None) or tag.end - 1
+    report(
+        Diagnostic(
+            "bad-tag", "the braces that close a tag stand together", source.span(start, tag.end), hint="write }}"
+        )
+    )
+    return None
+
+
+def _expected(reading: InteractiveParser) -> str:
+    in_record = any(isinstance(value, Token) and value.type == "LBRACE" for value in reading.parser_state.value_stack)
+    words = accepted_words(reading)
+    return words if in_record else words.replace("`}`", "`}}`")
 
 
 _BRACES = 'close it with `}}`; two braces as text are written {{"{{"}}'
