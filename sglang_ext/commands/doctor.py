@@ -12,7 +12,8 @@ from rich.console import Console
 from grape_dsl.cli import ExitCode
 from sglang_ext.commands.failures import reported
 from sglang_ext.commands.installation import Report, look
-from sglang_ext.commands.startup import fetch_embedded_model, started
+from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.startup import started
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
 from sglang_ext.driver.errors import EngineError
@@ -47,7 +48,7 @@ def doctor(with_engine: bool, model: str | None, url: str | None, as_json: bool,
 def _ask(report: Report, model: str | None, url: str | None, verbose: bool) -> list[Any]:
     """What each scheduler says of the plugin; an engine that fails or lacks it is a problem of the report."""
     if model is None and url is None:
-        model = fetch_embedded_model(Console(stderr=True))
+        model = str(fetch_embedded_model(Console(stderr=True)))
     log = None if url else EngineLog(verbose)
     try:
         with started(Engine(model, url=url, log=log), log) as engine:

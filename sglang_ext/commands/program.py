@@ -29,7 +29,7 @@ def load_program(name: str, edge_weight: int) -> CompiledWorkflow:
     if not (path.endswith(".py") or attribute or _is_module(path)):
         return compile_file(path, edge_weight=edge_weight)
     try:
-        workflow = _workflow(_module(path), path, attribute or DEFAULT_NAME)
+        workflow = _workflow(_module(path), path, attribute or None)
         compiled = compile(workflow, edge_weight=edge_weight)
     except DiagnosticError as error:
         show_diagnostics(error.diagnostics, {})
@@ -62,13 +62,16 @@ def _module(path: str) -> ModuleType:
     return module
 
 
-def _workflow(module: ModuleType, path: str, name: str) -> Workflow:
-    found = getattr(module, name, None)
-    if isinstance(found, Workflow):
-        return found
-    names = [other for other, value in vars(module).items() if isinstance(value, Workflow)]
-    if name == DEFAULT_NAME and len(names) == 1:  # `workflow` may be the decorator
-        return vars(module)[names[0]]  # type: ignore[no-any-return]
-    if found is None:
-        raise InputError(f"{path} has no workflow {name!r}; {naming_hint(name, names, 'workflows')}")
-    raise InputError(f"{name} in {path} is no Workflow but {type(found).__name__}")
+def _workflow(module: ModuleType, path: str, name: str | None) -> Workflow:
+    """The workflow called `name`; without a name the one called `workflow`, else the only one."""
+    found = {other: value for other, value in vars(module).items() if isinstance(value, Workflow)}
+    if name is None and len(found) == 1:
+        return next(iter(found.values()))
+    if (name or DEFAULT_NAME) in found:
+        return found[name or DEFAULT_NAME]
+    if name is None:
+        has = f"has several: {', '.join(found)}" if found else "has none"
+        raise InputError(f"{path} must hold one workflow, or one that is called {DEFAULT_NAME!r}; it {has}")
+    if hasattr(module, name):
+        raise InputError(f"{name} in {path} is no Workflow but {type(getattr(module, name)).__name__}")
+    raise InputError(f"{path} has no workflow {name!r}; {naming_hint(name, found, 'workflows')}")

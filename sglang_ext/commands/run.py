@@ -19,11 +19,12 @@ from grape_dsl.cli import ExitCode
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.commands.failures import reported
+from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.program import load_program
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
 from sglang_ext.commands.run_progress import RunProgress
 from sglang_ext.commands.run_session import RunSession
-from sglang_ext.commands.startup import fetch_embedded_model, started
+from sglang_ext.commands.startup import started
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
 from sglang_ext.driver.errors import InputError
@@ -145,7 +146,7 @@ def new_engine(options: _Options, log: EngineLog | None, settings: dict[str, Any
     """The engine that the options ask for, not started yet."""
     model = options.model or settings.pop("model_path", None)
     if model is None and options.url is None:
-        model = fetch_embedded_model(Console(stderr=True))
+        model = str(fetch_embedded_model(Console(stderr=True)))
     streaming: Streaming | None = "off" if options.no_streaming else None
     return Engine(model, url=options.url, tokenizer=options.tokenizer, streaming=streaming, log=log, **settings)
 

@@ -10,30 +10,9 @@ from typing import IO
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from sglang_ext import embedded_model
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
-from sglang_ext.embedded_model import Step
-
-
-def fetch_embedded_model(console: Console) -> str:
-    """The embedded model's folder; the first time it is made, with a progress bar. Raises EmbeddedModelError."""
-    if embedded_model.folder().is_dir():
-        return str(embedded_model.ensure())
-    columns = (TextColumn("embedded model: {task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    with Progress(*columns, console=console, transient=True) as bars:
-        rows: dict[Step, TaskID] = {}
-
-        def show(step: Step, done: int, total: int) -> None:
-            if step not in rows:
-                rows[step] = bars.add_task(step, total=total or None)
-            bars.update(rows[step], completed=done, total=total or None)
-
-        folder = embedded_model.ensure(show)
-    console.print(f"embedded model: {folder}", highlight=False, soft_wrap=True)
-    return str(folder)
 
 
 @contextmanager

@@ -21,8 +21,9 @@ from sglang_ext.driver.plugin_proof import require_plugin
 from sglang_ext.driver.record import Record
 from sglang_ext.driver.run_factory import RunFactory, Streaming
 
-# How long an interrupted start or end may go on; what it leaves ends with this process.
+# How long an interrupted start may go on, and how long an end; what they leave ends with this process.
 _PATIENCE = 5.0
+_END_SECONDS = 60.0
 
 
 class Engine:
@@ -76,7 +77,6 @@ class Engine:
         )
         self._loop: LoopThread | None = None
         self._quit: QuitSignal | None = None
-        self._info: EngineInfo | None = None
         self._factory: RunFactory | None = None
 
     # Life
@@ -90,6 +90,8 @@ class Engine:
 
     def start(self) -> None:
         """Start the engine, about 20 seconds for an embedded one, and see that the plugin is on."""
+        if self._loop is not None:
+            raise EngineError("the engine is running already")
         client = self._client
         self._loop = LoopThread()
         if isinstance(client, EmbeddedEngine):
@@ -97,10 +99,10 @@ class Engine:
             self._quit.open()
         try:
             job = self._loop.submit(client.start())
-            self._info = job.result(stop=client.interrupt, patience=_PATIENCE)
+            info = job.result(stop=client.interrupt, patience=_PATIENCE)
             if self._plugin:
-                require_plugin(self._info.name, self._info.states)
-            self._factory = RunFactory(client, self._info, self._streaming, self._edge_weight)
+                require_plugin(info.name, info.states)
+            self._factory = RunFactory(client, info, self._streaming, self._edge_weight)
         except BaseException as error:
             if isinstance(error, EngineError) and self._log is not None:
                 error.log_tail = self._log.tail()
@@ -112,12 +114,14 @@ class Engine:
         loop, self._loop = self._loop, None
         if loop is None:
             return
-        try:
-            loop.submit(self._client.close()).result(patience=_PATIENCE)
-        finally:
-            loop.close()
-            if self._quit is not None:
-                self._quit.close()
+        started, self._factory = self._factory is not None, None
+        job = loop.submit(self._client.close())
+        ended = job.join(_END_SECONDS if started else _PATIENCE)
+        loop.close(_PATIENCE if ended else 0.0)
+        if self._quit is not None:
+            self._quit.close()
+        if ended:
+            job.result()
 
     @property
     def info(self) -> EngineInfo:
@@ -217,7 +221,8 @@ class Engine:
                 yield event
             job.result()
         finally:
-            job.end_from_thread()
+            job.cancel()
+            job.join()
 
     def _begin(
         self,

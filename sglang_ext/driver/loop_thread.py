@@ -49,7 +49,8 @@ class Job(Generic[T]):
         except BaseException:
             if stop is not None:
                 stop()
-            self.end_from_thread(patience)
+            self.cancel()
+            self.join(patience)
             raise
         return task.result()
 
@@ -67,10 +68,10 @@ class Job(Generic[T]):
         self.cancel()
         await asyncio.wrap_future(self._ended)
 
-    def end_from_thread(self, patience: float | None = None) -> None:
-        """Cancel the job and wait until it has ended, however, or until `patience` seconds are over."""
-        self.cancel()
+    def join(self, patience: float | None = None) -> bool:
+        """Wait until the job has ended, however, or until `patience` seconds are over; returns whether it has."""
         concurrent.futures.wait([self._ended], timeout=patience)
+        return self._ended.done()
 
 
 class LoopThread:

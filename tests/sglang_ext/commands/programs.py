@@ -31,5 +31,6 @@ number = 7
 def write(folder: Path) -> Path:
     """Write `pair.flow` and `twin.py`; returns the folder."""
     (folder / "pair.flow").write_text(FLOW, encoding="utf-8")
+    (folder / "two.py").write_text("from twin import broken as first, workflow as second\n", encoding="utf-8")
     (folder / "twin.py").write_text(PYTHON, encoding="utf-8")
     return folder

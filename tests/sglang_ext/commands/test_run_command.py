@@ -118,6 +118,7 @@ def test_timeline_and_progress(invoke: Invoke, folder: Path) -> None:
         (["none.py"], 2, "there is no file none.py"),
         (["no_such_module:workflow"], 2, "neither a file nor a Python module"),
         (["twin.py:workflo"], 2, "did you mean 'workflow'"),
+        (["two.py"], 2, "it has several: first, second"),
         (["twin.py:number"], 2, "no Workflow but int"),
         (["twin.py:broken"], 1, "answer"),
         (["-", "--inputs", "-"], 2, "not both"),

@@ -344,3 +344,42 @@ def test_sampling_options_and_logprobs(tokenizer_path: Path) -> None:
     assert second.sampling == {"max_new_tokens": 256}
     assert (first.logprobs, second.logprobs) == (2, None)
     assert record.tasks["first"].logprobs == [] and record.tasks["second"].logprobs is None
+
+
+def test_an_engine_that_cannot_be_interrupted_does_not_hold_its_user(
+    tokenizer_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the loop's thread is busy starting the engine."""
+    interrupted = threading.Event()
+
+    class Slow(FakeEngine):
+        async def start(self) -> Any:
+            time.sleep(3)
+
+        def interrupt(self) -> None:
+            interrupted.set()
+
+    def ctrl_c(self: Any, timeout: Any = None) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sglang_ext.driver.engine._PATIENCE", 0.1)
+    monkeypatch.setattr("concurrent.futures.Future.result", ctrl_c)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Engine(client=Slow(tokenizer_path, answers)).start()
+    assert interrupted.is_set() and time.monotonic() - begin < 2
+
+
+def test_an_engine_outside_its_block(tokenizer_path: Path, chain: Workflow) -> None:
+    engine = Engine(client=FakeEngine(tokenizer_path, answers))
+    with pytest.raises(EngineError, match="not running"):
+        engine.run(chain, question="q")
+    with engine:
+        with pytest.raises(EngineError, match="already"):
+            engine.start()
+        engine.run(chain, question="q")
+    engine.close()
+    with pytest.raises(EngineError, match="not running"):
+        engine.run(chain, question="q")
+    with engine:  # it can be started anew
+        assert engine.run(chain, question="q").ok
