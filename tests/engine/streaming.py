@@ -1,0 +1,70 @@
+"""What the engine's event log says about early prefill, hole by hole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from grape_dsl.encoding import TextEncoder
+from sglang_ext.tasks.hint import Known
+from sglang_ext.tasks.output_ids import strip_ids
+from tests.engine.client import Answer
+from tests.engine.graphs import Graph
+from tests.engine.reference import reader_output
+
+Events = list[dict[str, Any]]
+# Tokens that a stop string or white space may hold back at an output's end.
+HELD_BACK = 8
+
+
+@dataclass
+class Holes:
+    """Holes looked at, those whose reader came late, those that could stream, and those of them with two or more chunks in KV in time."""
+
+    all: int = 0
+    late: int = 0
+    open_in_time: int = 0
+    two_chunks: int = 0
+    long: int = 0
+
+
+def check_streaming(
+    graph: Graph, answers: dict[str, Answer], events: Events, codec: TextEncoder, *, page: int = 1
+) -> Holes:
+    """Each hole's whole chunks were in KV before its upstream's last token was known.
+
+    A hole behind one that was still open then cannot be prefilled, nor can one whose reader reached
+    the engine after its upstream's first token; they are counted and passed over.
+    """
+    mine = [event for event in events if event["run"] == graph.run]
+    ended = {e["task"]: e["t"] for e in mine if e["event"] == "state" and e["state"] == "finished"}
+    started: dict[str, float] = {}
+    for event in mine:
+        if event["event"] == "tokens":
+            started.setdefault(event["task"], event["t"])
+    holes = Holes()
+    for hint in graph.tasks:
+        arrived = min(e["t"] for e in mine if e["task"] == hint.task)
+        pieces = [e for e in mine if e["event"] == "piece" and e["task"] == hint.task]
+        position, closed = 0, float("-inf")
+        for segment in hint.segments:
+            if isinstance(segment, Known):
+                position += len(segment.ids)
+                continue
+            output = strip_ids(reader_output(answers[segment.task], codec), *segment.sides, codec)
+            end = ended[segment.task]
+            holes.all += 1
+            holes.long += len(output) >= 48 and len(output) > segment.weight
+            late = arrived >= started.get(segment.task, end)
+            holes.late += late
+            if closed < end and not late:
+                holes.open_in_time += 1
+                held_back = HELD_BACK if any(segment.sides) or graph.sampling[segment.task].get("stop") else 0
+                whole = max(0, len(output) - 1 - held_back) // segment.weight * segment.weight
+                in_kv = max((p["end"] for p in pieces if p["t"] < end), default=0)
+                if whole:
+                    assert in_kv > position + whole - page, (hint.task, segment.task, in_kv, position, whole)
+                holes.two_chunks += whole >= 2 * segment.weight
+            closed = max(closed, end)
+            position += len(output)
+    return holes

@@ -1,0 +1,84 @@
+"""The wire contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sglang_ext.tasks.hint import (
+    ACTION_TYPE,
+    HintError,
+    Hole,
+    Known,
+    Strip,
+    TaskHint,
+    envelope,
+    input_ids,
+    new_run_id,
+    read_hint,
+    request_id,
+)
+
+
+def actions(hint: TaskHint) -> list[tuple[str, str, Any]]:
+    return [(a["action_type"], a["action_version"], a["payload"]) for a in envelope(hint)["actions"]]
+
+
+def make(**changes: Any) -> TaskHint:
+    values = {"run": new_run_id(), "task": "b", "index": 1, "tasks": 3, "segments": [Known(ids=[1, 2]), Hole(task="a")]}
+    return TaskHint(**(values | changes))
+
+
+def test_a_hint_survives_the_wire() -> None:
+    hint = make(
+        segments=[Hole(task="a", weight=3, transform=Strip(left=False)), Known(ids=[7])],
+        readers=["c"],
+        timeout={"run": 2.5},
+        slo={"tbt": {"steps": 3}},
+    )
+    assert read_hint(actions(hint)) == hint
+    assert hint.holes[0].sides == (False, True)
+
+
+def test_other_actions_are_left_alone() -> None:
+    assert read_hint([("prefetch", "3", {"anything": 1})]) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"run": "abc"}, "run"),
+        ({"segments": [{"ids": [1], "task": "x"}]}, "segments"),
+        ({"segments": [{"task": "a", "weight": 0}]}, "weight"),
+        ({"segments": [{"task": "b"}]}, "own output"),
+        ({"surprise": 1}, "surprise"),
+        ({"tasks": 0}, "tasks"),
+    ],
+)
+def test_a_bad_payload_is_refused_with_its_place(change: dict[str, Any], expected: str) -> None:
+    payload = make().model_dump(mode="json") | change
+    with pytest.raises(HintError, match=expected):
+        read_hint([(ACTION_TYPE, "1", payload)])
+
+
+def test_other_versions_and_two_tasks_are_refused() -> None:
+    payload = make().model_dump(mode="json")
+    with pytest.raises(HintError, match="version '2'"):
+        read_hint([(ACTION_TYPE, "2", payload)])
+    with pytest.raises(HintError, match="carries 2"):
+        read_hint([(ACTION_TYPE, "1", payload)] * 2)
+
+
+def test_no_request_id_is_a_prefix_of_another() -> None:
+    run = new_run_id()
+    ids = [request_id(run, i) for i in range(1200)]
+    assert len({len(rid) for rid in ids}) == 1
+    assert len(set(ids)) == len(ids)
+    assert len(run) == 32
+
+
+def test_a_request_has_the_first_known_ids_or_a_placeholder() -> None:
+    assert input_ids([Known(ids=[4, 5]), Hole(task="a")]) == [4, 5]
+    assert input_ids([Hole(task="a"), Known(ids=[4])]) == [0]
+    assert input_ids([]) == [0]
