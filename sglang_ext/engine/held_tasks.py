@@ -170,6 +170,7 @@ class HeldTasks:
             if not self.table.grow(task) and not task.complete:
                 continue
             req.grown_s = now
+            req.lapsed = False
             if message := too_long(self.scheduler, req):
                 self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
             elif task.complete:
@@ -214,7 +215,7 @@ class HeldTasks:
         entering, staying = [], []
         for req in list(self.growing.values()):
             assert req.task is not None
-            if req.rests_until > self.step:
+            if req.rests_until > self.step or req.lapsed:
                 continue
             if req.task.complete and not req.kv.holds_kv:
                 self.enter(req)
@@ -246,9 +247,13 @@ class HeldTasks:
         """How much of the prompt may be prefilled now."""
         task = req.task
         assert task is not None
-        if task.complete or self.settings.streaming is Streaming.ON:
+        if task.complete:
             return len(task.prompt)
-        return task.known_prefix if self.settings.streaming is Streaming.STATIC else 0
+        if self.settings.streaming is Streaming.OFF:
+            return 0
+        known = len(task.prompt) if self.settings.streaming is Streaming.ON else task.known_prefix
+        # What may turn out to be the prompt's last token is left for the piece that samples behind it.
+        return min(known, task.certain_length - 1)
 
     def _holding(self) -> tuple[Holding, ...]:
         return tuple(

@@ -114,6 +114,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         req = self.held.growing.get(recv_req.rid)
         if req is not None and req.kv.holds_kv and not req.middle_in_flight:
             early_kv.give_up(self, req)
+            req.lapsed = True
 
     # One step
 

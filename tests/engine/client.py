@@ -14,7 +14,7 @@ import httpx
 from sglang_ext.tasks.hint import TaskHint, envelope, input_ids, request_id
 from tests.engine.graphs import Graph
 
-LIMIT = 300.0
+LIMIT = 60.0
 
 
 @dataclass
