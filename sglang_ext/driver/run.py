@@ -132,11 +132,11 @@ class Run:
 
     async def _end(self, working: set[asyncio.Task[None]], death: asyncio.Task[str]) -> None:
         """End what still runs: one abort for each live request, none for others."""
-        death.cancel()
+        dead = not death.cancel() and not death.cancelled()
         waiting = {task for task in working if not task.done()}
         for task in waiting:
             call = self._calls[task.get_name()]
-            if call.live:
+            if call.live and not dead:
                 call.abort()
             else:
                 task.cancel()

@@ -286,6 +286,7 @@ def test_a_lost_engine_is_an_engine_error(tokenizer_path: Path, chain: Workflow)
         threading.Timer(0.2, fake.die).start()
         with pytest.raises(EngineError, match="killed"):
             engine.run(chain, question="q")
+        assert fake.aborts == []  # nobody is there to hear one
 
 
 def test_runs_from_many_threads(tokenizer_path: Path, chain: Workflow) -> None:
