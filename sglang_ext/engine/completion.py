@@ -14,7 +14,6 @@ def too_long(scheduler: Any, req: TaskRequest) -> str | None:
     the prompt.
     """
     task = req.task
-    assert task is not None
     length = task.certain_length
     context = scheduler.model_config.context_len
     asked = req.asked_max_new_tokens or 0

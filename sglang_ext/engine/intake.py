@@ -99,7 +99,6 @@ def _refuse_unsupported(req: TaskRequest, hint: TaskHint) -> None:
 def _note_cached(held: HeldTasks, req: TaskRequest) -> None:
     """What of the known prompt was in the cache before the run, and not put there by a sibling."""
     task = req.task
-    assert task is not None
     if len(task.prompt) == 0:
         return
     match_kv_cache(req, held.scheduler.tree_cache, max_prefix_len=len(task.prompt) - 1)

@@ -19,7 +19,11 @@ HELD_BACK = 8
 
 @dataclass
 class Holes:
-    """Holes looked at, those whose reader came late, those that could stream, and those of them with two or more chunks in KV in time."""
+    """Holes by what could be seen of them.
+
+    `late`: the reader came after the first token. `open_in_time`: it could stream. `two_chunks`: two or
+    more chunks were in KV in time. `long`: 48 tokens or more, and longer than a chunk.
+    """
 
     all: int = 0
     late: int = 0
