@@ -243,7 +243,7 @@ class HeldTasks:
         task = req.task
         if task.complete:
             return len(task.prompt)
-        if self.settings.streaming is Streaming.OFF:
+        if self.settings.streaming is Streaming.OFF or req.asked_logprob_start is not None:
             return 0
         known = len(task.prompt) if self.settings.streaming is Streaming.ON else task.known_prefix
         # What may turn out to be the prompt's last token is left for the piece that samples behind it.

@@ -40,6 +40,8 @@ class TaskRequest(Req):  # type: ignore[misc]
         self.middle_in_flight = False
         # First step in which it may be launched again; a result of its given-up KV may be in flight.
         self.rests_until = 0
+        # Where logprobs of the prompt start; they need each piece's next token, so such a prompt waits whole.
+        self.asked_logprob_start: int | None = None
         # It gave its KV back since nothing came for it; it is prefilled again when something does.
         self.lapsed = False
         self.withdrawn = False
