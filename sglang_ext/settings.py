@@ -68,7 +68,8 @@ def _read(name: str, text: str, kind: type) -> Any:
     try:
         value = kind(text)
     except ValueError:
-        wanted = {int: "a whole number", float: "a number"}.get(kind) or "one of " + ", ".join(kind)
+        choices = ", ".join(kind) if issubclass(kind, StrEnum) else ""
+        wanted = {int: "a whole number", float: "a number"}.get(kind) or f"one of {choices}"
         raise SettingsError(f"{name}={text!r}: it takes {wanted}") from None
     if kind in (int, float) and not value >= 0:
         raise SettingsError(f"{name}={text!r}: it takes a number of at least 0")

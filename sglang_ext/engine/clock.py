@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 INTERVAL = 0.05
 
 
-class LapseReq(BaseReq, kw_only=True):  # type: ignore[misc]
+class LapseReq(BaseReq, kw_only=True):  # type: ignore[misc,call-arg]
     """To every rank: the task with this request id gives its early KV back."""
 
 
@@ -48,7 +48,6 @@ class TaskClock:
 
     def _waiting(self, req: TaskRequest, now: float) -> list[Any]:
         task, settings = req.task, self._held.settings
-        assert task is not None
         missing = self._held.table.missing_upstream(task)
         if missing is not None and now - req.grown_s > settings.upstream_timeout:
             message = f"task {task.hint.task!r} waited {settings.upstream_timeout:g} s for {missing!r}, never submitted"
@@ -59,7 +58,6 @@ class TaskClock:
 
 
 def _running_too_long(req: TaskRequest, now: float) -> str | None:
-    assert req.task is not None
     limits, name = req.task.hint.timeout, req.task.hint.task
     if req.finished() or req.to_finish is not None or req.complete_s is None:
         return None

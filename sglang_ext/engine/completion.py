@@ -14,7 +14,6 @@ def too_long(scheduler: Any, req: TaskRequest) -> str | None:
     the prompt.
     """
     task = req.task
-    assert task is not None
     length = task.certain_length
     context = scheduler.model_config.context_len
     asked = req.asked_max_new_tokens or 0
@@ -43,6 +42,9 @@ def complete_prompt(scheduler: Any, req: TaskRequest) -> str | None:
         return str(req.to_finish.message)
     if req.sampling_params.max_new_tokens == 0 and req.asked_max_new_tokens != 0:
         return f"its prompt of {length} tokens leaves no room in the KV pool for a single output token"
-    # Logprobs are of output tokens only; SGLang counts where they start from the prompt's end.
-    req.logprob_start_len = length if req.return_logprob else -1
+    if req.asked_logprob_start is not None:
+        req.logprob_start_len = req.asked_logprob_start
+    else:
+        # Of output tokens only; SGLang counts where they start from the prompt's end.
+        req.logprob_start_len = length if req.return_logprob else -1
     return None

@@ -28,7 +28,6 @@ def absorb(scheduler: Any, last_batch: Any) -> None:
         req.middle_in_flight = False
         if req.withdrawn or not req.kv.holds_kv:
             continue
-        assert req.task is not None
         req.pieces[-1].done_s = time.monotonic()
         if req.extend_end <= req.task.known_prefix:
             checkpoint_kv_cache(req, scheduler.tree_cache)
@@ -40,7 +39,6 @@ def absorb(scheduler: Any, last_batch: Any) -> None:
 def give_up(scheduler: Any, req: TaskRequest) -> None:
     """Give a waiting task's KV back; it stays in the tree while there is room, and is prefilled again later."""
     task = req.task
-    assert task is not None
     release_kv_cache(req, scheduler.tree_cache, checkpoint=True)
     req.reset_for_retract()
     # The user's request was never retracted, only early work was.

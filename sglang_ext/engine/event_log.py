@@ -23,7 +23,7 @@ class EventLog:
         self._file: IO[str] | None = Path(path).open("a", encoding="utf-8", buffering=1) if path else None  # noqa: SIM115
 
     def state(self, req: TaskRequest, note: str | None = None) -> None:
-        if req.task is not None:
+        if req.has_task:
             self._write("state", req, state=req.task.state, note=note)
 
     def piece(self, req: TaskRequest, last: bool) -> None:
@@ -37,7 +37,7 @@ class EventLog:
         self._write("upstreams_ended", req, in_kv=in_kv)
 
     def _write(self, event: str, req: TaskRequest, **fields: Any) -> None:
-        if self._file is None or req.task is None:
+        if self._file is None:
             return
         hint = req.task.hint
         line = {"t": time.monotonic(), "event": event, "run": hint.run, "task": hint.task, **fields}

@@ -61,7 +61,6 @@ class HeldTasks:
     def enter(self, req: TaskRequest) -> None:
         """From here on the request is an ordinary one of SGLang's."""
         task = req.task
-        assert task is not None
         if task.state is not TaskState.READY:
             task.move(TaskState.READY)
         task.move(TaskState.RUNNING)
@@ -137,7 +136,6 @@ class HeldTasks:
             if rid in self.growing or rid not in self.requests:
                 continue
             task = req.task
-            assert task is not None
             if not req.finished():
                 output = self.table.output(task)
                 if len(req.output_ids) > output.seen:
@@ -163,14 +161,13 @@ class HeldTasks:
         now = time.monotonic()
         for rid, req in list(self.growing.items()):
             task = req.task
-            if task is None or task.complete or rid not in self.growing:
+            if task.complete or rid not in self.growing:
                 continue
             if req.early is None and self.table.upstreams_ended(task):
                 self._note_early(req)
-            if not self.table.grow(task) and not task.complete:
-                continue
-            req.grown_s = now
-            req.lapsed = False
+            if self.table.grow(task):
+                req.grown_s = now
+                req.lapsed = False
             if message := too_long(self.scheduler, req):
                 self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
             elif task.complete:
@@ -185,7 +182,6 @@ class HeldTasks:
 
     def _complete(self, req: TaskRequest, now: float) -> None:
         task = req.task
-        assert task is not None
         if message := complete_prompt(self.scheduler, req):
             self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
             return
@@ -214,7 +210,6 @@ class HeldTasks:
         """Send complete prompts that hold no KV to SGLang's queue; returns the requests that stay."""
         entering, staying = [], []
         for req in list(self.growing.values()):
-            assert req.task is not None
             if req.rests_until > self.step or req.lapsed:
                 continue
             if req.task.complete and not req.kv.holds_kv:
@@ -229,7 +224,6 @@ class HeldTasks:
         scheduler = self.scheduler
         prefills = []
         for req in ready:
-            assert req.task is not None
             cached = req.prefix_len if req.kv.holds_kv else 0
             pending = self._visible(req) - cached
             if pending > 0:
@@ -246,10 +240,9 @@ class HeldTasks:
     def _visible(self, req: TaskRequest) -> int:
         """How much of the prompt may be prefilled now."""
         task = req.task
-        assert task is not None
         if task.complete:
             return len(task.prompt)
-        if self.settings.streaming is Streaming.OFF:
+        if self.settings.streaming is Streaming.OFF or req.asked_logprob_start is not None:
             return 0
         known = len(task.prompt) if self.settings.streaming is Streaming.ON else task.known_prefix
         # What may turn out to be the prompt's last token is left for the piece that samples behind it.
@@ -259,7 +252,7 @@ class HeldTasks:
         return tuple(
             Holding(req.rid, req.prefix_len, req.task.order, req.task.complete)
             for req in self.growing.values()
-            if req.task is not None and req.kv.holds_kv and req.rests_until <= self.step
+            if req.kv.holds_kv and req.rests_until <= self.step
         )
 
     @property

@@ -49,6 +49,8 @@ def accept(held: HeldTasks, req: TaskRequest) -> bool:
         if hint is not None:
             held.fail_soon(hint.run, f"task {hint.task!r} was refused: {error}", HTTPStatus.BAD_REQUEST)
         return False
+    if req.return_logprob and 0 <= req.logprob_start_len < len(req.origin_input_ids):
+        req.asked_logprob_start = req.logprob_start_len
     req.adopt_prompt(task)
     held.requests[req.rid] = req
     held.table.grow(task)
@@ -87,9 +89,6 @@ def _refuse_unsupported(req: TaskRequest, hint: TaskHint) -> None:
         "input embeddings": req.input_embeds is not None or req.positional_embed_overrides is not None,
         "beam search": req.beam_group is not None,
         "a request id other than the task's own": req.rid != request_id(hint.run, hint.index),
-        "logprobs of the prompt": bool(hint.holes)
-        and req.return_logprob
-        and 0 <= req.logprob_start_len < len(req.origin_input_ids),
     }
     refused = [name for name, asked in asks.items() if asked]
     if refused:
@@ -99,7 +98,6 @@ def _refuse_unsupported(req: TaskRequest, hint: TaskHint) -> None:
 def _note_cached(held: HeldTasks, req: TaskRequest) -> None:
     """What of the known prompt was in the cache before the run, and not put there by a sibling."""
     task = req.task
-    assert task is not None
     if len(task.prompt) == 0:
         return
     match_kv_cache(req, held.scheduler.tree_cache, max_prefix_len=len(task.prompt) - 1)

@@ -39,7 +39,7 @@ class TaskOutputStreamer(SchedulerOutputStreamer):  # type: ignore[misc]
             super().stream_output(visible, return_logprob, None)
 
     def build_additional_customized_info(self, reqs: Sequence[Any]) -> dict[str, list[Any]]:
-        if not any(isinstance(req, TaskRequest) and req.task is not None for req in reqs):
+        if not any(isinstance(req, TaskRequest) and req.has_task for req in reqs):
             return {}
         return {META_KEY: [[self.held.report(req)] if req.finished() else [] for req in reqs]}
 

@@ -18,6 +18,8 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
     """SGLang's adder, with growing requests taken piece by piece, several side by side."""
 
     held: ClassVar[HeldTasks]
+    rem_chunk_tokens: int | None
+    new_chunked_req: Any
 
     def add_one_req(self, req: Any, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
         if not (isinstance(req, TaskRequest) and req.growing):
@@ -28,7 +30,6 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         return self._add_piece(req, has_chunked_req, truncation_align_size)
 
     def _add_piece(self, req: TaskRequest, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
-        assert req.task is not None
         room = self.rem_chunk_tokens
         allowed = self.held.allowance(req)
         if room is not None:
@@ -41,7 +42,8 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
             self.add_chunked_req(req)
         else:
             super().add_one_req(req, has_chunked_req, truncation_align_size)
-        self.rem_chunk_tokens = None if room is None else room - (allowed - self.rem_chunk_tokens)
+        used = allowed - self.rem_chunk_tokens
+        self.rem_chunk_tokens = None if room is None else room - used
         if self.new_chunked_req is req:
             # SGLang tracks one chunked request only; growing ones are tracked by the table.
             self.new_chunked_req = None
@@ -59,7 +61,6 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
     def _launch(self, req: TaskRequest) -> None:
         """Record the piece, and mark it as a middle one or the last."""
         task = req.task
-        assert task is not None
         start, end = req.prefix_len, req.extend_end
         req.pieces.append(Piece(self.held.step, start, end, task.streamed_within(start, end), time.monotonic()))
         last = task.complete and end == len(task.prompt)

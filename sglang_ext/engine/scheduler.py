@@ -32,6 +32,8 @@ CLIENT_CLOSED_REQUEST = 499
 
 
 class GrapeScheduler(Scheduler):  # type: ignore[misc]
+    policy: Any
+
     def __init__(self, server_args: Any, port_args: Any) -> None:
         refuse_unsupported(server_args)
         super().__init__(server_args, port_args)
@@ -84,8 +86,8 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
 
     def send_abort_output(self, abort_req: Any, req: Any) -> None:
         super().send_abort_output(abort_req, req)
-        task = req.task if isinstance(req, TaskRequest) else None
-        if task is not None and task.alive:
+        if isinstance(req, TaskRequest) and req.has_task and req.task.alive:
+            task = req.task
             message = (abort_req.finished_reason or {}).get("message") or "it was aborted"
             self.held.fail_soon(task.hint.run, f"task {task.hint.task!r}: {message}", CLIENT_CLOSED_REQUEST)
 

@@ -33,13 +33,15 @@ class TaskRequest(Req):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.task: Task | None = None
+        self._task: Task | None = None
         self.arrived = False
         self.asked_max_new_tokens: int | None = self.sampling_params.max_new_tokens
         # A piece of it is in the batch that was launched last, and more is to come.
         self.middle_in_flight = False
         # First step in which it may be launched again; a result of its given-up KV may be in flight.
         self.rests_until = 0
+        # Where logprobs of the prompt start; they need each piece's next token, so such a prompt waits whole.
+        self.asked_logprob_start: int | None = None
         # It gave its KV back since nothing came for it; it is prefilled again when something does.
         self.lapsed = False
         self.withdrawn = False
@@ -53,8 +55,18 @@ class TaskRequest(Req):  # type: ignore[misc]
         self.last_token_s: float | None = None
 
     @property
+    def task(self) -> Task:
+        """Its task; only a request that was refused at the door has none."""
+        assert self._task is not None
+        return self._task
+
+    @property
+    def has_task(self) -> bool:
+        return self._task is not None
+
+    @property
     def growing(self) -> bool:
-        return self.task is not None and self.task.state in (TaskState.HELD, TaskState.PREFILLING, TaskState.READY)
+        return self.has_task and self.task.state in (TaskState.HELD, TaskState.PREFILLING, TaskState.READY)
 
     def init_next_round_input(self, tree_cache: Any = None, cow_mamba: bool | None = None) -> None:
         # What it holds is in its own row: matching it against the tree again would lose the rest.
@@ -64,6 +76,6 @@ class TaskRequest(Req):  # type: ignore[misc]
 
     def adopt_prompt(self, task: Task) -> None:
         """Take the task's prompt for its own: the same array, so that it grows with it."""
-        self.task = task
+        self._task = task
         self.origin_input_ids = task.prompt
         self.origin_input_ids_unpadded = task.prompt

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sglang_ext.tasks.hint import Hole, TaskHint
-from sglang_ext.tasks.outputs import Feed, MakeStream, Matched, Output
+from sglang_ext.tasks.output_ids import Matched
+from sglang_ext.tasks.outputs import Feed, MakeStream, Output
 from sglang_ext.tasks.state import TaskState
 from sglang_ext.tasks.task import Task
 

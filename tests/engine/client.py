@@ -75,7 +75,9 @@ async def ask(client: httpx.AsyncClient, url: str, request: Mapping[str, Any]) -
     return answer
 
 
-async def submit(client: httpx.AsyncClient, url: str, graph: Graph, order: random.Random | None = None) -> dict[str, Answer]:
+async def submit(
+    client: httpx.AsyncClient, url: str, graph: Graph, order: random.Random | None = None
+) -> dict[str, Answer]:
     """Submit a run's tasks, readers first or in a shuffled order, and wait for all."""
     hints = graph.tasks[::-1]
     if order is not None:

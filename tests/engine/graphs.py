@@ -10,11 +10,62 @@ from typing import Any
 from sglang_ext.tasks.hint import Hole, Identity, Known, Strip, TaskHint, new_run_id, request_id
 
 Encode = Any
-WORDS = (
-    "the river runs past old houses where people sell bread and fish every morning while boats carry stone "
-    "north for a bridge that nobody has finished because rain and wind took three arches in one night so "
-    "builders wait until spring brings lower water 17 carts 250 nails and new rope from far away"
-).split()
+WORDS = [
+    "the",
+    "river",
+    "runs",
+    "past",
+    "old",
+    "houses",
+    "where",
+    "people",
+    "sell",
+    "bread",
+    "and",
+    "fish",
+    "every",
+    "morning",
+    "while",
+    "boats",
+    "carry",
+    "stone",
+    "north",
+    "for",
+    "a",
+    "bridge",
+    "that",
+    "nobody",
+    "has",
+    "finished",
+    "because",
+    "rain",
+    "and",
+    "wind",
+    "took",
+    "three",
+    "arches",
+    "in",
+    "one",
+    "night",
+    "so",
+    "builders",
+    "wait",
+    "until",
+    "spring",
+    "brings",
+    "lower",
+    "water",
+    "17",
+    "carts",
+    "250",
+    "nails",
+    "and",
+    "new",
+    "rope",
+    "from",
+    "far",
+    "away",
+]
 
 
 @dataclass
@@ -77,7 +128,9 @@ def random_graph(seed: int, encode: Encode, *, tokens: tuple[int, int] = (48, 64
             segments.append(Known(ids=encode(text(rng, rng.randint(3, 120)))))
         for upstream in chosen:
             transform = Strip() if rng.random() < 0.4 else Identity()
-            segments.append(Hole(task=upstream, weight=rng.choice([1, 2, 3, 5, 8, 16, 16, 32, 64]), transform=transform))
+            segments.append(
+                Hole(task=upstream, weight=rng.choice([1, 2, 3, 5, 8, 16, 16, 32, 64]), transform=transform)
+            )
             if rng.random() < 0.7:
                 segments.append(Known(ids=encode(" " + text(rng, rng.randint(1, 30)))))
         params: dict[str, Any] = {"max_new_tokens": rng.randint(*tokens)}

@@ -50,9 +50,7 @@ def splice(graph: Graph, task: str, answers: dict[str, Answer], codec: TextEncod
     return prompt
 
 
-def compare(
-    stock_url: str, graphs: Sequence[Graph], answers: Sequence[dict[str, Answer]], codec: TextEncoder
-) -> Tally:
+def compare(stock_url: str, graphs: Sequence[Graph], answers: Sequence[dict[str, Answer]], codec: TextEncoder) -> Tally:
     """Hold every task of every run against stock SGLang; AssertionError for a real difference."""
     tally = Tally()
     names, prompts, samplings, outputs = [], [], [], []
@@ -68,7 +66,7 @@ def compare(
             samplings.append(graph.sampling[hint.task])
             outputs.append(answer.output_ids)
     references = generate(stock_url, prompts, samplings)
-    for name, prompt, sampling, ours, reference in zip(names, prompts, samplings, outputs, references, strict=True):
+    for name, prompt, ours, reference in zip(names, prompts, outputs, references, strict=True):
         theirs = reference["output_ids"]
         tally.tasks += 1
         tally.tokens += len(theirs)

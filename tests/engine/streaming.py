@@ -19,7 +19,11 @@ HELD_BACK = 8
 
 @dataclass
 class Holes:
-    """Holes looked at, those whose reader came late, those that could stream, and those of them with two or more chunks in KV in time."""
+    """Holes by what could be seen of them.
+
+    `late`: the reader came after the first token. `open_in_time`: it could stream. `two_chunks`: two or
+    more chunks were in KV in time. `long`: 48 tokens or more, and longer than a chunk.
+    """
 
     all: int = 0
     late: int = 0
@@ -47,7 +51,7 @@ def check_streaming(
         arrived = min(e["t"] for e in mine if e["task"] == hint.task)
         pieces = [e for e in mine if e["event"] == "piece" and e["task"] == hint.task]
         position, closed = 0, float("-inf")
-        for segment in hint.segments:
+        for i, segment in enumerate(hint.segments):
             if isinstance(segment, Known):
                 position += len(segment.ids)
                 continue
@@ -63,7 +67,7 @@ def check_streaming(
                 whole = max(0, len(output) - 1 - held_back) // segment.weight * segment.weight
                 in_kv = max((p["end"] for p in pieces if p["t"] < end), default=0)
                 # A prompt that may end here keeps its last token for the piece that samples behind it.
-                spare = page - 1 + (segment is hint.segments[-1])
+                spare = page - 1 + (not any(isinstance(s, Known) for s in hint.segments[i + 1 :]))
                 if whole:
                     assert in_kv >= position + whole - spare, (hint.task, segment.task, in_kv, position, whole)
                 holes.two_chunks += whole >= 2 * segment.weight

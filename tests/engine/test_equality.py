@@ -56,7 +56,9 @@ def test_32_runs_at_once(engine: Server, stock: Server, codec: TextEncoder, enco
 
 
 @pytest.fixture(scope="module", params=list(SETTINGS))
-def setting(request: pytest.FixtureRequest, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def setting(
+    request: pytest.FixtureRequest, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("setting")
     environment = {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"} if "--tp-size" in SETTINGS[request.param] else {}
     with serve(tiny_model, folder, SETTINGS[request.param], environment=environment) as server:

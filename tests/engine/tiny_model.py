@@ -39,7 +39,10 @@ def make(folder: Path, tokenizer_folder: Path, *, context: int = 4096, seed: int
         return torch.randn(*shape, generator=generator) * SPREAD
 
     head = HIDDEN // HEADS
-    weights = {"model.embed_tokens.weight": random(config["vocab_size"], HIDDEN), "model.norm.weight": torch.ones(HIDDEN)}
+    weights = {
+        "model.embed_tokens.weight": random(config["vocab_size"], HIDDEN),
+        "model.norm.weight": torch.ones(HIDDEN),
+    }
     for i in range(LAYERS):
         layer = f"model.layers.{i}"
         shapes = {

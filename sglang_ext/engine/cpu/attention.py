@@ -43,7 +43,7 @@ class GrapeAttentionBackend(TorchNativeAttnBackend):  # type: ignore[misc]
         sliding_window_size: int | None = None,
     ) -> Tensor:
         if encoder_lens is not None or is_cross_attn or not causal or sliding_window_size is not None:
-            return super()._run_sdpa_forward_extend(
+            return super()._run_sdpa_forward_extend(  # type: ignore[no-any-return]
                 query,
                 output,
                 k_cache,
@@ -87,7 +87,7 @@ class GrapeAttentionBackend(TorchNativeAttnBackend):  # type: ignore[misc]
         sliding_window_size: int | None = None,
     ) -> Tensor:
         if encoder_lens is not None or is_cross_attn or sliding_window_size is not None:
-            return super()._run_sdpa_forward_decode(
+            return super()._run_sdpa_forward_decode(  # type: ignore[no-any-return]
                 query,
                 output,
                 k_cache,

@@ -14,7 +14,7 @@ DEFAULT_MEMORY_FRACTION = 0.1
 DEFAULT_CHUNK = 512
 
 
-class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):
+class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
     """Registered under `sglang.srt.platforms` as `grape_cpu`.
 
     The attention backend keeps SGLang's name `torch_native`, since SGLang asks for that name

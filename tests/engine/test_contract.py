@@ -1,0 +1,216 @@
+"""Every internal of SGLang that the extension relies on, by name: an upgrade of SGLang fails here first."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sglang_ext.engine.plugin import HOOKS, SUPPORTED_SGLANG
+
+ENGINE = Path(__file__).parents[2] / "sglang_ext" / "engine"
+
+# What is called or overridden, with the parameters that are passed or taken.
+CALLABLES: dict[str, tuple[str, ...]] = {
+    "sglang.srt.managers.scheduler:Scheduler.__init__": ("server_args", "port_args"),
+    "sglang.srt.managers.scheduler:Scheduler.get_prefill_adder_class": (),
+    "sglang.srt.managers.scheduler:Scheduler.get_output_streamer_class": (),
+    "sglang.srt.managers.scheduler:Scheduler.init_schedule_policy": (),
+    "sglang.srt.managers.scheduler:Scheduler.init_request_dispatcher": (),
+    "sglang.srt.managers.scheduler:Scheduler._create_generation_req": ("recv_req", "args", "kwargs"),
+    "sglang.srt.managers.scheduler:Scheduler._add_request_to_queue": ("req", "is_retracted"),
+    "sglang.srt.managers.scheduler:Scheduler._set_or_validate_priority": ("req",),
+    "sglang.srt.managers.scheduler:Scheduler._release_aborted_request": ("req",),
+    "sglang.srt.managers.scheduler:Scheduler._poll_timeout_aborts": (),
+    "sglang.srt.managers.scheduler:Scheduler.send_abort_output": ("abort_req", "req"),
+    "sglang.srt.managers.scheduler:Scheduler.abort_request": ("recv_req",),
+    "sglang.srt.managers.scheduler:Scheduler.init_req_max_new_tokens": ("req",),
+    "sglang.srt.managers.scheduler:Scheduler.get_next_batch_to_run": ("running_batch", "last_batch"),
+    "sglang.srt.managers.scheduler:Scheduler.update_running_batch": ("batch",),
+    "sglang.srt.managers.scheduler:Scheduler.is_fully_idle": ("for_health_check", "ignore_waiting"),
+    "sglang.srt.managers.scheduler:Scheduler.pause_generation": ("recv_req",),
+    "sglang.srt.managers.scheduler:Scheduler.get_internal_state": ("recv_req",),
+    "sglang.srt.managers.schedule_policy:PrefillAdder.add_one_req": ("req", "has_chunked_req", "truncation_align_size"),
+    "sglang.srt.managers.schedule_policy:PrefillAdder.add_chunked_req": ("req",),
+    "sglang.srt.managers.schedule_policy:PrefillAdder.budget_state": (),
+    "sglang.srt.managers.schedule_policy:SchedulePolicy.calc_priority": ("waiting_queue", "running_batch"),
+    "sglang.srt.managers.schedule_batch:Req.init_next_round_input": ("tree_cache", "cow_mamba"),
+    "sglang.srt.managers.schedule_batch:Req.reset_for_retract": (),
+    "sglang.srt.managers.schedule_batch:Req.set_finish_with_abort": ("error_msg",),
+    "sglang.srt.managers.schedule_batch:Req.finished": (),
+    "sglang.srt.managers.schedule_batch:FINISH_ABORT.__init__": ("message", "status_code"),
+    "sglang.srt.managers.schedule_batch:FINISH_MATCHED_TOKEN.__init__": ("matched",),
+    "sglang.srt.managers.schedule_batch:FINISH_MATCHED_STR.__init__": ("matched",),
+    "sglang.srt.managers.schedule_batch:ScheduleBatch.filter_batch": ("reqs_to_exclude",),
+    "sglang.srt.managers.schedule_batch:ScheduleBatch.check_decode_mem": (),
+    "sglang.srt.mem_cache.common:checkpoint_kv_cache": ("req", "tree_cache"),
+    "sglang.srt.mem_cache.common:release_kv_cache": ("req", "tree_cache", "checkpoint"),
+    "sglang.srt.mem_cache.common:match_kv_cache": ("req", "tree_cache", "max_prefix_len"),
+    "sglang.srt.disaggregation.utils:prepare_abort": ("req", "error_message", "status_code"),
+    "sglang.srt.managers.scheduler_components.output_streamer:SchedulerOutputStreamer.stream_output": (
+        "reqs",
+        "return_logprob",
+        "skip_req",
+    ),
+    "sglang.srt.managers.scheduler_components.output_streamer:"
+    "SchedulerOutputStreamer.build_additional_customized_info": ("reqs",),
+    "sglang.srt.managers.scheduler_components.output_streamer:"
+    "SchedulerOutputStreamer.is_request_level_customized_info_key": ("key",),
+    "sglang.srt.plugins.hook_registry:HookRegistry.register": ("target", "hook", "hook_type"),
+    "sglang.srt.runtime_context:get_parallel": (),
+    "sglang.utils:TypeBasedDispatcher.__iadd__": ("other",),
+    "sglang.srt.layers.attention.torch_native_backend:TorchNativeAttnBackend._run_sdpa_forward_extend": (
+        "query",
+        "output",
+        "k_cache",
+        "v_cache",
+        "req_to_token",
+        "req_pool_indices",
+        "seq_lens",
+        "extend_prefix_lens",
+        "extend_seq_lens",
+        "encoder_lens",
+        "scaling",
+        "enable_gqa",
+        "causal",
+        "is_cross_attn",
+        "sliding_window_size",
+    ),
+    "sglang.srt.layers.attention.torch_native_backend:TorchNativeAttnBackend._run_sdpa_forward_decode": (
+        "query",
+        "output",
+        "k_cache",
+        "v_cache",
+        "req_to_token",
+        "req_pool_indices",
+        "seq_lens",
+        "encoder_lens",
+        "scaling",
+        "enable_gqa",
+        "causal",
+        "is_cross_attn",
+        "sliding_window_size",
+    ),
+}
+
+# Names that are read as they are: classes, members, registries.
+NAMES = (
+    "sglang.srt.managers.schedule_policy:AddReqResult.CONTINUE",
+    "sglang.srt.managers.schedule_policy:AddReqResult.NO_TOKEN",
+    "sglang.srt.managers.schedule_policy:AddReqResult.OTHER",
+    "sglang.srt.managers.schedule_batch:Req.output_ids_through_stop",
+    "sglang.srt.managers.schedule_batch:ReqKvInfo.holds_kv",
+    "sglang.srt.managers.io_struct:AbortReq",
+    "sglang.srt.managers.io_struct:BaseReq",
+    "sglang.srt.plugins.hook_registry:HookRegistry._patched",
+    "sglang.srt.plugins.hook_registry:HookType.REPLACE",
+    "sglang.srt.layers.attention.attention_registry:ATTENTION_BACKENDS",
+    "sglang.srt.platforms.cpu:CpuDeviceMixin",
+    "sglang.srt.platforms.device_mixin:PlatformEnum.OOT",
+    "sglang.srt.platforms.interface:SRTPlatform.apply_server_args_defaults",
+    "sglang.srt.platforms.interface:SRTPlatform.get_default_attention_backend",
+    "sglang.srt.platforms.interface:SRTPlatform.init_backend",
+    "sglang.srt.platforms.interface:PlatformCapabilities",
+)
+
+# Attributes that SGLang sets on its objects, as they stand in its source.
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "sglang.srt.managers.scheduler:Scheduler": (
+        "waiting_queue",
+        "last_batch",
+        "tree_cache",
+        "req_to_token_pool",
+        "token_to_kv_pool_allocator",
+        "max_running_requests",
+        "max_req_input_len",
+        "model_config",
+        "processed_tokens_counter",
+        "is_hybrid_swa",
+        "is_generation",
+        "tokenizer",
+        "policy",
+        "_request_dispatcher",
+    ),
+    "sglang.srt.managers.schedule_policy:PrefillAdder": ("rem_chunk_tokens", "new_chunked_req", "can_run_list"),
+    "sglang.srt.managers.schedule_batch:Req": (
+        "origin_input_ids",
+        "origin_input_ids_unpadded",
+        "output_ids",
+        "prefix_len",
+        "extend_end",
+        "inflight_middle_chunks",
+        "finished_reason",
+        "to_finish",
+        "retraction_count",
+        "cached_tokens",
+        "cached_tokens_device",
+        "logprob_start_len",
+        "num_matched_prefix_tokens",
+        "arrival_processed_tokens",
+        "lock",
+        "kv",
+        "kv_hints",
+        "session_id",
+        "beam_group",
+        "multimodal_inputs",
+        "input_embeds",
+        "positional_embed_overrides",
+    ),
+}
+
+
+def find(path: str) -> Any:
+    return pkgutil.resolve_name(path)
+
+
+def test_the_version_is_the_tested_one() -> None:
+    assert version("sglang") == SUPPORTED_SGLANG
+
+
+@pytest.mark.parametrize("path", CALLABLES)
+def test_callable(path: str) -> None:
+    parameters = inspect.signature(find(path)).parameters
+    missing = [name for name in CALLABLES[path] if name not in parameters]
+    assert not missing, f"{path} has no parameters {missing}"
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_name(path: str) -> None:
+    find(path)
+
+
+@pytest.mark.parametrize("path", ATTRIBUTES)
+def test_attributes(path: str) -> None:
+    source = inspect.getsource(find(path))
+    missing = [name for name in ATTRIBUTES[path] if not re.search(rf"\bself\.{name}(,|\b[^=\n]*=)", source)]
+    assert not missing, f"{path} does not set {missing}"
+
+
+def test_hooks_exist() -> None:
+    for target in HOOKS:
+        find(target)
+
+
+def test_middle_chunks_are_drained_as_the_extension_expects() -> None:
+    """A result of a piece in flight lowers the count and is never committed, finished requests included."""
+    from sglang.srt.managers.scheduler_components.batch_result_processor import SchedulerBatchResultProcessor
+
+    source = inspect.getsource(SchedulerBatchResultProcessor.process_batch_result_prefill)
+    assert "req.finished() and req.inflight_middle_chunks <= 0" in source
+    assert "req.inflight_middle_chunks -= 1" in source
+
+
+def test_every_import_from_sglang_is_named_here() -> None:
+    """What the engine imports from SGLang stands in one of the lists above."""
+    named = {path.split(":")[0] + ":" + path.split(":")[1].split(".")[0] for path in [*CALLABLES, *NAMES, *ATTRIBUTES]}
+    imported = set()
+    for file in ENGINE.rglob("*.py"):
+        for module, names in re.findall(r"from (sglang(?:\.\w+)*) import ([\w, ]+)", file.read_text()):
+            imported |= {f"{module}:{name.strip()}" for name in names.split(",")}
+    unnamed = sorted(imported - named)
+    assert not unnamed, f"name these in the contract: {unnamed}"

@@ -1,0 +1,32 @@
+"""Settings from `GRAPE_*` variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from sglang_ext.settings import EngineSettings, SettingsError, Streaming
+
+
+def test_defaults_and_variables() -> None:
+    assert EngineSettings.from_environment({}) == EngineSettings()
+    got = EngineSettings.from_environment(
+        {"GRAPE_STREAMING": "static", "GRAPE_PREFILL_BUDGET": "7", "GRAPE_LAPSE": "1.5"}
+    )
+    assert (got.streaming, got.prefill_budget, got.lapse) == (Streaming.STATIC, 7, 1.5)
+    assert got.as_dict()["streaming"] == "static"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("GRAPE_STREAMING", "maybe", "on, static, off"),
+        ("GRAPE_PREFILL_BUDGET", "1.5", "a whole number"),
+        ("GRAPE_LAPSE", "soon", "a number"),
+        ("GRAPE_MAX_TASKS", "-1", "at least 0"),
+        ("GRAPE_KV_RESERVE", "2", "from 0 to 1"),
+        ("GRAPE_LAPSE", "nan", "at least 0"),
+    ],
+)
+def test_a_bad_value_names_the_variable(name: str, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}='{text}'.*{expected}"):
+        EngineSettings.from_environment({name: text})
