@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 MOST_LINES = 400
 # What the driver takes of SGLang: its engine, its settings, the entries of its processes, and how to end them.
 DRIVER_TAKES = {
+    "sglang",
     "sglang.srt.entrypoints.engine.Engine",
     "sglang.srt.managers.detokenizer_manager.run_detokenizer_process",
     "sglang.srt.managers.scheduler.run_scheduler_process",

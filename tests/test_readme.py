@@ -40,8 +40,8 @@ def test_a_line_makes_its_own_environment(name):
 def test_the_run_line_asks_the_example_its_own_question():
     *_, install, run = marked("run").strip().split(" && ")
     assert install.endswith('".[sglang]"')
-    assert run == ".venv/bin/grape run examples/search.flow --inputs examples/search.json"
-    assert json.loads((ROOT / "examples" / "search.json").read_text(encoding="utf-8"))["question"]
+    question = json.loads((ROOT / "examples" / "search.json").read_text(encoding="utf-8"))["question"]
+    assert run == f'.venv/bin/grape run examples/search.flow --progress --input question="{question}"'
 
 
 def test_the_test_line_runs_all_tests_but_slow_ones():
