@@ -1,4 +1,4 @@
-"""The README's two lines, and `.ci/run`, which runs the second."""
+"""The README's two lines, `.ci/run`, which runs the second, and the README's workflow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from grape_dsl.compiler import compile
+from grape_dsl.printing.text_form import to_text
+from grape_dsl.syntax import load, parse_text
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,6 +53,23 @@ def test_the_test_line_runs_all_tests_but_slow_ones():
     *_, install, run = marked("test").strip().split(" && ")
     assert install.endswith('".[sglang,test]"')
     assert run == ".venv/bin/python -m pytest"
+
+
+def test_the_workflow_is_the_same_in_both_forms():
+    (flow,) = re.findall(r"^```\n(workflow .*?)^```$", README, re.DOTALL | re.MULTILINE)
+    (python,) = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    loaded = parse_text(flow)
+    assert loaded.diagnostics == ()
+    names: dict[str, Any] = {}
+    exec(python, names)
+    assert compile(names["review"]).graph == compile(loaded.workflow).graph
+
+
+def test_compile_prints_what_is_shown():
+    (shown,) = re.findall(r"^\$ grape compile examples/search.flow\n(.*?)\n\.\.\.$", README, re.DOTALL | re.MULTILINE)
+    printed = to_text(compile(load(ROOT / "examples" / "search.flow").workflow).graph).splitlines()
+    for line, whole in zip(shown.splitlines(), printed, strict=False):
+        assert whole.startswith(line.removesuffix("...")), line
 
 
 def checkout(folder: Path, line: str) -> Path:
