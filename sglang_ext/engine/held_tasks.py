@@ -175,7 +175,7 @@ class HeldTasks:
 
     def _note_early(self, req: TaskRequest) -> None:
         """The last upstream has ended: what is in KV now was early."""
-        in_kv = req.prefix_len if req.kv.holds_kv else 0
+        in_kv = req.prefix_len if req.kv.holds_kv else req.found_in_cache
         kept = [piece for piece in req.pieces if piece.end <= in_kv]
         req.early = (max(0, in_kv - req.cached_before_run), sum(piece.streamed > 0 for piece in kept))
         self.log.upstreams_ended(req, in_kv)
@@ -224,10 +224,10 @@ class HeldTasks:
         scheduler = self.scheduler
         prefills = []
         for req in ready:
-            cached = req.prefix_len if req.kv.holds_kv else 0
-            pending = self._visible(req) - cached
+            cached = req.prefix_len if req.kv.holds_kv else req.found_in_cache
+            pending = self.visible(req) - cached
             if pending > 0:
-                prefills.append(Prefill(req.rid, pending, cached, req.task.order, req.task.complete))
+                prefills.append(Prefill(req.rid, pending, req.kv.holds_kv, req.task.order, req.task.complete))
         return Snapshot(
             ready=tuple(prefills),
             holding=self._holding(),
@@ -237,7 +237,7 @@ class HeldTasks:
             short=self.short,
         )
 
-    def _visible(self, req: TaskRequest) -> int:
+    def visible(self, req: TaskRequest) -> int:
         """How much of the prompt may be prefilled now."""
         task = req.task
         if task.complete:

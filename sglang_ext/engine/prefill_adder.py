@@ -31,7 +31,12 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
 
     def _add_piece(self, req: TaskRequest, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
         room = self.rem_chunk_tokens
-        allowed = self.held.allowance(req)
+        visible = self.held.visible(req)
+        # For a first piece SGLang has just matched the cache, which may hold all that is visible.
+        if req.prefix_len >= visible:
+            req.found_in_cache = visible
+            return AddReqResult.CONTINUE
+        allowed = min(self.held.allowance(req), visible - req.prefix_len)
         if room is not None:
             allowed = min(allowed, room)
         if allowed <= 0:

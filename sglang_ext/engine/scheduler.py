@@ -6,6 +6,7 @@ is present, SGLang's scheduling runs unchanged.
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +30,8 @@ from sglang_ext.settings import EngineSettings
 
 # The status of a task that ends because its client went away; HTTP has no name for it.
 CLIENT_CLOSED_REQUEST = 499
+# Seconds that a step without work waits while tasks are held.
+IDLE_WAIT = 0.001
 
 
 class GrapeScheduler(Scheduler):  # type: ignore[misc]
@@ -128,6 +131,9 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         self.held.begin_step(running_batch)
         plan = super().get_next_batch_to_run(running_batch, last_batch)
         self.held.end_step()
+        if plan.batch_to_run is None and last_batch is None:
+            # Everything waits for something that has not arrived; on few cores a busy loop would delay just that.
+            time.sleep(IDLE_WAIT)
         return plan
 
     def update_running_batch(self, batch: Any) -> Any:

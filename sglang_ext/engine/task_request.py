@@ -42,6 +42,8 @@ class TaskRequest(Req):  # type: ignore[misc]
         self.rests_until = 0
         # Where logprobs of the prompt start; they need each piece's next token, so such a prompt waits whole.
         self.asked_logprob_start: int | None = None
+        # So much of its open prompt is in the cache already, without a row of its own.
+        self.found_in_cache = 0
         # It gave its KV back since nothing came for it; it is prefilled again when something does.
         self.lapsed = False
         self.withdrawn = False

@@ -56,7 +56,7 @@ def _early(snapshot: Snapshot, limits: EarlyBudget) -> tuple[tuple[str, int], ..
     for prefill in snapshot.ready:
         if prefill.complete:
             continue
-        if prefill.cached == 0:
+        if not prefill.has_row:
             if rows <= 0:
                 continue
             rows -= 1

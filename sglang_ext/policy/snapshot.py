@@ -11,14 +11,14 @@ class Prefill:
 
     Args:
         pending: known tokens that are not in KV.
-        cached: tokens in KV that this task holds; 0 if it has no row yet.
+        has_row: the task holds KV already.
         order: number of arrival; smaller is older.
         complete: the whole prompt is known, so that a first token waits for this.
     """
 
     rid: str
     pending: int
-    cached: int
+    has_row: bool
     order: int
     complete: bool
 

@@ -76,6 +76,7 @@ class RunTable:
             raise TaskRefused(f"run {hint.run} has ended: {reason}")
         if hint.tasks > self.max_tasks:
             raise TaskRefused(f"a run may have {self.max_tasks} tasks, this one says {hint.tasks}")
+        self._forget_dormant()
         run = self._runs.setdefault(hint.run, _Run(hint.tasks))
         if run.size != hint.tasks:
             raise TaskRefused(f"task {hint.task!r} says that its run has {hint.tasks} tasks, others said {run.size}")
@@ -138,6 +139,15 @@ class RunTable:
             task.move(TaskState.ABORTED)
             del self._by_rid[task.rid]
         return alive
+
+    def _forget_dormant(self) -> None:
+        """Drop the oldest runs whose tasks have ended while others were never submitted."""
+        if len(self._runs) - len(self._by_rid) < REMEMBERED_RUNS:
+            return
+        dormant = [run_id for run_id, run in self._runs.items() if not any(t.alive for t in run.tasks.values())]
+        for run_id in dormant[: len(dormant) // 2]:
+            del self._runs[run_id]
+            self._remember(run_id, "its other tasks were never submitted")
 
     def _remember(self, run_id: str, reason: str) -> None:
         self._ended[run_id] = reason

@@ -15,30 +15,30 @@ def snapshot(ready: list[Prefill], holding: list[Holding] | None = None, **chang
 
 
 def test_complete_prompts_first_and_whole() -> None:
-    ready = [Prefill("a", 500, 0, 0, False), Prefill("b", 900, 10, 1, True)]
+    ready = [Prefill("a", 500, False, 0, False), Prefill("b", 900, True, 1, True)]
     got = plan(snapshot(ready), EarlyBudget(tokens=64))
     assert got == Plan(urgent=("b",), early=(("a", 64),))
 
 
 def test_the_budget_goes_to_the_oldest_first() -> None:
-    ready = [Prefill("a", 40, 0, 0, False), Prefill("b", 40, 0, 1, False), Prefill("c", 40, 0, 2, False)]
+    ready = [Prefill("a", 40, False, 0, False), Prefill("b", 40, False, 1, False), Prefill("c", 40, False, 2, False)]
     assert plan(snapshot(ready), EarlyBudget(tokens=64)).early == (("a", 40), ("b", 24))
 
 
 def test_a_step_without_decodes_is_free_for_early_work() -> None:
-    ready = [Prefill("a", 600, 0, 0, False)]
+    ready = [Prefill("a", 600, False, 0, False)]
     assert plan(snapshot(ready, decoding=0), EarlyBudget(tokens=64)).early == (("a", 600),)
 
 
 def test_rows_are_limited_but_those_held_go_on() -> None:
-    ready = [Prefill("a", 10, 5, 0, False), Prefill("b", 10, 0, 1, False), Prefill("c", 10, 0, 2, False)]
+    ready = [Prefill("a", 10, True, 0, False), Prefill("b", 10, False, 1, False), Prefill("c", 10, False, 2, False)]
     holding = [Holding("a", 5, 0, False)]
     assert plan(snapshot(ready, holding), EarlyBudget(rows=2)).early == (("a", 10), ("b", 10))
     assert plan(snapshot(ready, holding, rows_free=0), EarlyBudget(rows=9)).early == (("a", 10),)
 
 
 def test_under_pressure_the_youngest_yields_and_nothing_new_is_taken() -> None:
-    ready = [Prefill("a", 10, 5, 0, False), Prefill("b", 10, 5, 1, False)]
+    ready = [Prefill("a", 10, True, 0, False), Prefill("b", 10, True, 1, False)]
     holding = [Holding("a", 5, 0, False), Holding("b", 5, 1, False)]
     got = plan(snapshot(ready, holding, short=True), EarlyBudget())
     assert got == Plan(give_up=("b",))
@@ -49,7 +49,7 @@ def test_incomplete_prompts_yield_before_complete_ones_and_one_stays() -> None:
     assert yields_first(holding) == ("d", "b", "c")
 
 
-prefills = st.lists(st.tuples(st.integers(1, 400), st.integers(0, 50), st.booleans()), max_size=8).map(
+prefills = st.lists(st.tuples(st.integers(1, 400), st.booleans(), st.booleans()), max_size=8).map(
     lambda rows: [Prefill(f"r{i}", p, c, i, done) for i, (p, c, done) in enumerate(rows)]
 )
 
@@ -66,7 +66,7 @@ prefills = st.lists(st.tuples(st.integers(1, 400), st.integers(0, 50), st.boolea
 def test_what_every_plan_keeps_to(
     ready: list[Prefill], decoding: int, kv_free: int, rows_free: int, short: bool, tokens: int, rows: int
 ) -> None:
-    holding = [Holding(p.rid, p.cached, p.order, p.complete) for p in ready if p.cached]
+    holding = [Holding(p.rid, 5, p.order, p.complete) for p in ready if p.has_row]
     limits = EarlyBudget(tokens=tokens, rows=rows, reserve=0.25)
     seen = snapshot(ready, holding, decoding=decoding, kv_free=kv_free, rows_free=rows_free, short=short)
     got = plan(seen, limits)
@@ -76,7 +76,7 @@ def test_what_every_plan_keeps_to(
     assert total <= kv_free * 0.75
     assert not decoding or total <= tokens
     assert all(0 < count <= by_rid[rid].pending and not by_rid[rid].complete for rid, count in got.early)
-    new_rows = sum(by_rid[rid].cached == 0 for rid, _ in got.early)
+    new_rows = sum(not by_rid[rid].has_row for rid, _ in got.early)
     assert new_rows <= rows_free
     assert not new_rows or new_rows + len(holding) <= rows
     assert set(got.urgent) == {p.rid for p in ready if p.complete} - set(got.give_up)
