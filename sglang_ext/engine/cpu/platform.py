@@ -51,6 +51,10 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
         # A name, not a torch.device: SGLang's own resolution of --device splits it at a colon.
         return "cpu"
 
+    def get_compile_backend(self, mode: str | None = None) -> str:
+        # Inductor, the default, needs a C++ compiler, and half a minute for its first kernel.
+        return "eager"
+
     def is_pin_memory_available(self, device: Any = None) -> bool:
         return False
 
