@@ -13,7 +13,7 @@ import pytest
 
 from sglang_ext.engine.plugin import HOOKS, SUPPORTED_SGLANG
 
-ENGINE = Path(__file__).parents[2] / "sglang_ext" / "engine"
+RUNTIME = Path(__file__).parents[2] / "sglang_ext"
 
 # What is called or overridden, with the parameters that are passed or taken.
 CALLABLES: dict[str, tuple[str, ...]] = {
@@ -64,6 +64,21 @@ CALLABLES: dict[str, tuple[str, ...]] = {
     "sglang.srt.plugins.hook_registry:HookRegistry.register": ("target", "hook", "hook_type"),
     "sglang.srt.runtime_context:get_parallel": (),
     "sglang.utils:TypeBasedDispatcher.__iadd__": ("other",),
+    "sglang.srt.entrypoints.engine:Engine.async_generate": (
+        "input_ids",
+        "sampling_params",
+        "stream",
+        "rid",
+        "kv_hints",
+    ),
+    "sglang.srt.entrypoints.engine:Engine.run_scheduler_process_func": (),
+    "sglang.srt.entrypoints.engine:Engine.run_detokenizer_process_func": (),
+    "sglang.srt.managers.tokenizer_manager:TokenizerManager.get_internal_state": (),
+    "sglang.srt.managers.tokenizer_manager:TokenizerManager.abort_request": ("rid",),
+    "sglang.srt.managers.scheduler:run_scheduler_process": (),
+    "sglang.srt.managers.detokenizer_manager:run_detokenizer_process": (),
+    "sglang.srt.server_args:ServerArgs.add_cli_args": ("parser",),
+    "sglang.srt.utils:kill_process_tree": ("parent_pid",),
     "sglang.srt.layers.attention.torch_native_backend:TorchNativeAttnBackend._run_sdpa_forward_extend": (
         "query",
         "output",
@@ -111,6 +126,8 @@ NAMES = (
     "sglang.srt.plugins.hook_registry:HookType.REPLACE",
     "sglang.srt.layers.attention.attention_registry:ATTENTION_BACKENDS",
     "sglang.srt.platforms.cpu:CpuDeviceMixin",
+    "sglang.srt.platforms:current_platform",
+    "sglang.srt.utils.server_args_config_parser:ConfigArgumentMerger",
     "sglang.srt.platforms.device_mixin:PlatformEnum.OOT",
     "sglang.srt.platforms.interface:SRTPlatform.apply_server_args_defaults",
     "sglang.srt.platforms.interface:SRTPlatform.get_default_attention_backend",
@@ -120,6 +137,7 @@ NAMES = (
 
 # Attributes that SGLang sets on its objects, as they stand in its source.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "sglang.srt.entrypoints.engine:Engine": ("tokenizer_manager", "send_to_rpc", "server_args"),
     "sglang.srt.managers.scheduler:Scheduler": (
         "waiting_queue",
         "last_batch",
@@ -206,10 +224,10 @@ def test_middle_chunks_are_drained_as_the_extension_expects() -> None:
 
 
 def test_every_import_from_sglang_is_named_here() -> None:
-    """What the engine imports from SGLang stands in one of the lists above."""
+    """What the runtime imports from SGLang stands in one of the lists above."""
     named = {path.split(":")[0] + ":" + path.split(":")[1].split(".")[0] for path in [*CALLABLES, *NAMES, *ATTRIBUTES]}
     imported = set()
-    for file in ENGINE.rglob("*.py"):
+    for file in RUNTIME.rglob("*.py"):
         for module, names in re.findall(r"from (sglang(?:\.\w+)*) import ([\w, ]+)", file.read_text()):
             imported |= {f"{module}:{name.strip()}" for name in names.split(",")}
     unnamed = sorted(imported - named)
