@@ -130,6 +130,7 @@ NAMES = (
     "sglang.srt.utils.server_args_config_parser:ConfigArgumentMerger",
     "sglang.srt.platforms.device_mixin:PlatformEnum.OOT",
     "sglang.srt.platforms.interface:SRTPlatform.apply_server_args_defaults",
+    "sglang.srt.platforms.interface:SRTPlatform.get_compile_backend",
     "sglang.srt.platforms.interface:SRTPlatform.get_default_attention_backend",
     "sglang.srt.platforms.interface:SRTPlatform.init_backend",
     "sglang.srt.platforms.interface:PlatformCapabilities",
