@@ -132,6 +132,9 @@ class RunTable:
         """
         run = self._runs.pop(run_id, None)
         if run is None:
+            # A run whose first task was refused: the others are on their way.
+            if run_id not in self._ended:
+                self._remember(run_id, reason)
             return []
         self._remember(run_id, reason)
         alive = [task for task in run.tasks.values() if task.alive]
