@@ -14,6 +14,7 @@ from sglang_ext.engine.event_log import EventLog
 from sglang_ext.engine.output_streams import matched_stop
 from sglang_ext.engine.report import report
 from sglang_ext.engine.task_request import TaskRequest
+from sglang_ext.engine.twins import without_twins
 from sglang_ext.policy.early_budget import EarlyBudget, plan, yields_first
 from sglang_ext.policy.snapshot import Holding, Prefill, Snapshot
 from sglang_ext.settings import EngineSettings, Streaming
@@ -223,7 +224,8 @@ class HeldTasks:
     def _snapshot(self, running_batch: Any, ready: list[TaskRequest]) -> Snapshot:
         scheduler = self.scheduler
         prefills = []
-        for req in ready:
+        # Without a radix tree nothing can be found there.
+        for req in ready if scheduler.server_args.disable_radix_cache else without_twins(ready):
             cached = req.prefix_len if req.kv.holds_kv else req.found_in_cache
             pending = self.visible(req) - cached
             if pending > 0:

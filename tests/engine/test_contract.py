@@ -145,6 +145,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "tree_cache",
         "req_to_token_pool",
         "token_to_kv_pool_allocator",
+        "server_args",
         "max_running_requests",
         "max_req_input_len",
         "model_config",

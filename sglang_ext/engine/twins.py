@@ -1,0 +1,41 @@
+"""Fixed prefixes that several waiting tasks share: computed once, by the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sglang_ext.engine.task_request import TaskRequest
+
+# Shorter common starts, such as a chat template's, are not worth a step of waiting.
+WORTH_WAITING = 32
+
+
+def without_twins(ready: Sequence[TaskRequest]) -> list[TaskRequest]:
+    """The requests without those that would now compute what another one is about to publish.
+
+    A request without a row waits while an older one computes the fixed prefix that both share; then it
+    finds that prefix in the tree.
+    """
+    leaders: dict[bytes, TaskRequest] = {}
+    for req in ready:
+        if req.kv.holds_kv and req.prefix_len < req.task.known_prefix:
+            leaders.setdefault(_front(req), req)
+    kept = []
+    for req in ready:
+        if req.kv.holds_kv or req.task.complete or len(req.task.prompt) < WORTH_WAITING or req.found_in_cache:
+            kept.append(req)
+            continue
+        leader = leaders.setdefault(_front(req), req)
+        if leader is req or not _shares_the_next(req, leader):
+            kept.append(req)
+    return kept
+
+
+def _front(req: TaskRequest) -> bytes:
+    return req.task.prompt[:WORTH_WAITING].tobytes()
+
+
+def _shares_the_next(req: TaskRequest, leader: TaskRequest) -> bool:
+    """Whether what the leader computes next belongs to the request's prompt too."""
+    upto = (leader.prefix_len if leader.kv.holds_kv else 0) + WORTH_WAITING
+    return req.task.prompt[:upto] == leader.task.prompt[:upto]
