@@ -27,9 +27,7 @@ def judge(cells: Sequence[Cell]) -> list[Verdict]:
 
 
 def _gap(cells: Sequence[Cell]) -> Verdict:
-    goal = (
-        f"gap of `{ON.name}` with {GAP_KNOWN:,} known, {GAP_OUTPUT} streamed tokens: at most {GAP_STEPS} decode steps"
-    )
+    goal = f"gap of `{ON.name}` at {GAP_KNOWN:,} known, {GAP_OUTPUT} streamed tokens: at most {GAP_STEPS} decode steps"
     for cell in cells:
         if (cell.known, cell.output) == (GAP_KNOWN, GAP_OUTPUT) and ON.name in cell.arms:
             steps = cell.arms[ON.name].gap_steps

@@ -23,6 +23,7 @@ from sglang_ext.driver.errors import InputError
 
 _KNOWN, _OUTPUT, _REPETITIONS = (0, 256, 1024), (32, 256), 10
 _QUICK_KNOWN, _QUICK_OUTPUT, _QUICK_REPETITIONS = (0, 1024), (32,), 3
+_WIDTH = 110
 _ARMS = {arm.name: arm for arm in ARMS}
 
 
@@ -82,7 +83,9 @@ def bench_gap(
     if as_json:
         click.echo(record.model_dump_json(indent=1))
     else:
-        show(record, Console())
+        console = Console()
+        # A file or a pipe has no width of its own.
+        show(record, console if console.is_terminal else Console(width=_WIDTH))
     raise SystemExit(ExitCode.OK)
 
 
