@@ -165,10 +165,9 @@ class HeldTasks:
                 continue
             if req.early is None and self.table.upstreams_ended(task):
                 self._note_early(req)
-            if not self.table.grow(task) and not task.complete:
-                continue
-            req.grown_s = now
-            req.lapsed = False
+            if self.table.grow(task):
+                req.grown_s = now
+                req.lapsed = False
             if message := too_long(self.scheduler, req):
                 self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
             elif task.complete:

@@ -30,6 +30,7 @@ class Task:
     complete: bool = False
     _segment: int = 0
     _taken: int = 0
+    _waiting: int = 0
     _streamed: list[tuple[int, int]] = field(default_factory=list)
 
     @property
@@ -48,9 +49,9 @@ class Task:
 
     @property
     def certain_length(self) -> int:
-        """The prompt's length if nothing more were streamed: it can only grow from here."""
+        """The prompt's length if its open outputs ended now: it can only grow from here."""
         rest = self.hint.segments[self._segment :]
-        return len(self.prompt) + sum(len(s.ids) for s in rest if isinstance(s, Known))
+        return len(self.prompt) + self._waiting + sum(len(s.ids) for s in rest if isinstance(s, Known))
 
     @property
     def open_hole(self) -> Hole | None:
@@ -95,6 +96,7 @@ class Task:
             return False
         available = len(feed.ids) - self._taken
         count = available if feed.ended else available // hole.weight * hole.weight
+        self._waiting = available - count
         if count:
             start = len(self.prompt)
             self.prompt.extend(feed.ids[self._taken : self._taken + count])

@@ -93,17 +93,17 @@ def train(special: list[str], split: str | None = None, bos: str | None = None) 
 
 
 def family(name: str, tokenizer: Tokenizer, template: str, named: dict[str, str], special: list[str]) -> Family:
-    from transformers import PreTrainedTokenizerFast
+    transformers = pytest.importorskip("transformers")
 
-    reference = PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=template, **named)
+    reference = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=template, **named)
     return Family(name, ChatEncoder(tokenizer, template, named), reference, special)
 
 
 @pytest.fixture(scope="session")
 def smollm(embedded_model: Path) -> Family:
-    from transformers import AutoTokenizer
+    transformers = pytest.importorskip("transformers")
 
-    reference = AutoTokenizer.from_pretrained(embedded_model)
+    reference = transformers.AutoTokenizer.from_pretrained(embedded_model)
     special = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
     return Family("smollm", ChatEncoder.from_folder(embedded_model), reference, special)
 

@@ -196,13 +196,13 @@ def test_threads_and_the_callers_tokenizer_are_undisturbed(llama):
 
 
 def test_tokens_that_swallow_white_space(plain_tokenizer: Tokenizer):
-    from transformers import PreTrainedTokenizerFast
+    transformers = pytest.importorskip("transformers")
 
     tokenizer = plain_tokenizer
     tokenizer.add_special_tokens([AddedToken("<|user|>", rstrip=True), AddedToken("<|end|>", lstrip=True, rstrip=True)])
     template = "{% for m in messages %}<|user|>\n{{ m.content }} <|end|>\n{% endfor %}"
     encoder = ChatEncoder(tokenizer, template)
-    reference = PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=template)
+    reference = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=template)
     messages = [{"role": "user", "content": "  foo  "}, {"role": "user", "content": "\nbar"}]
     text = reference.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     assert known(encoder.encode(pieces_of(messages))) == reference(text, add_special_tokens=False)["input_ids"]
