@@ -1,0 +1,1 @@
+"""Benchmarks of the runtime: workloads, arms and figures. `grape bench` is their front door."""

@@ -1,0 +1,58 @@
+"""How far `grape bench gap` is, on standard error."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+# Between two lines where there is no terminal.
+_LINE_SECONDS = 30.0
+
+
+class GapProgress:
+    """On a terminal a bar, else a line per stage and every half minute."""
+
+    def __init__(self, console: Console) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        self._console = console
+        self._bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+        self._row = self._bars.add_task("starting", total=None)
+        self._stage = ""
+        self._begin = time.monotonic()
+        self._said = self._begin
+
+    def __enter__(self) -> GapProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def starting(self, engine: str) -> None:
+        self._enter(f"starting SGLang ({engine})")
+
+    def measuring(self, chains: int) -> None:
+        self._enter(f"measuring {chains} chains")
+        self._bars.reset(self._row, total=chains)
+
+    def measured(self, what: str) -> None:
+        self._bars.update(self._row, advance=1, description=what)
+        if time.monotonic() - self._said > _LINE_SECONDS:
+            self._say(what)
+
+    def _enter(self, stage: str) -> None:
+        if stage == self._stage:
+            return
+        self._stage = stage
+        self._bars.update(self._row, description=stage)
+        self._say(f"{stage} ...")
+
+    def _say(self, line: str) -> None:
+        self._said = time.monotonic()
+        if not self._console.is_terminal:
+            self._console.print(f"{self._said - self._begin:5.0f} s  {line}", highlight=False)
