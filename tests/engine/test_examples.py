@@ -11,6 +11,10 @@ import pytest
 import sglang_ext
 from grape_dsl.compiler import compile as compile_workflow
 from grape_dsl.syntax import load
+from tests.engine.server import serve
+
+# Two engines with a real model in float32, minutes on two cores.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("search", "code", "summary", "fan_in")
@@ -19,9 +23,9 @@ WEIGHT = 4
 Records = dict[str, Any]
 
 
-def run_examples(model: Path, **engine_options: Any) -> Records:
+def run_examples(**engine_options: Any) -> Records:
     records = {}
-    with sglang_ext.Engine(str(model), dtype="float32", **engine_options) as engine:
+    with sglang_ext.Engine(**engine_options) as engine:
         for name in NAMES:
             compiled = compile_workflow(load(EXAMPLES / f"{name}.flow").workflow, edge_weight=WEIGHT)
             inputs = json.loads((EXAMPLES / f"{name}.json").read_text())
@@ -30,14 +34,16 @@ def run_examples(model: Path, **engine_options: Any) -> Records:
 
 
 @pytest.fixture(scope="module")
-def streamed(embedded_model: Path) -> Records:
-    return run_examples(embedded_model, edge_weight=WEIGHT)
+def streamed(embedded_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Records:
+    with serve(embedded_model, tmp_path_factory.mktemp("streamed"), ["--enable-mixed-chunk"]) as server:
+        return run_examples(url=server.url, edge_weight=WEIGHT)
 
 
 @pytest.fixture(scope="module")
-def reference(embedded_model: Path) -> Records:
+def reference(embedded_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Records:
     """Stock SGLang, each task submitted whole when its inputs are there."""
-    return run_examples(embedded_model, streaming="off", plugin=False)
+    with serve(embedded_model, tmp_path_factory.mktemp("whole"), stock=True) as server:
+        return run_examples(url=server.url, streaming="off", plugin=False)
 
 
 @pytest.mark.parametrize("name", NAMES)
