@@ -1,36 +1,32 @@
-"""summary.flow in Python. One function is called for two of its tasks."""
+"""summary.flow in Python, with calls."""
 
-from grape_dsl.decorators import task, workflow
+from grape_dsl import InputVar, IntermediateVar, OutputVar, Workflow, assistant, user
+from grape_dsl.task import Options
 
-ROLE = "You write short and exact summaries."
+summary = Workflow(
+    "summary",
+    about="Summarises a history in three parts, one after another",
+    defaults=Options(temperature=0, max_tokens=40, stop=(".",)),
+)
 
+for part in ("part_1", "part_2", "part_3"):
+    summary.add_variable(part, InputVar)
+for sentence in ("first", "second", "third"):
+    summary.add_variable(sentence, IntermediateVar)
 
-@task(task_output="after_1", system=ROLE, max_tokens=80)
-def begin(part):
-    """
-    Summarize this text in two sentences.
+summary.add_variable("after_1", IntermediateVar, value="At first, {{strip(first)}}.")
+summary.add_variable("after_2", IntermediateVar, value="{{after_1}} Then, {{strip(second)}}.")
+summary.add_variable("overview", OutputVar, value="{{after_2}} Now, {{strip(third)}}.")
 
-    {{part}}
-    """
-
-
-@task(task_output="after_2", system=ROLE, max_tokens=96)
-def refine(which, heading, part, before):
-    """
-    Below are the {{which}} part of a document and the summary of what came before it.
-    Write one summary of everything in three sentences.
-
-    {{heading}}:
-    {{part}}
-
-    Summary of what came before:
-    {{strip(before)}}
-    """
+ROLE = "Repeat the most important fact of the text in one short sentence."
 
 
-@workflow(temperature=0, about="Summarises a document in three parts, one after another")
-def summary(part_1, part_2, part_3):
-    after_1 = begin(part_1)
-    after_2 = refine("next", "Next part", part_2, after_1)
-    overview = refine("last", "Last part", part_3, after_2, name="finish", task_output="overview")
-    return {"overview": overview}
+def add_sentence(name: str, part: str, start: str, sentence: str) -> None:
+    """Add the task that goes on behind `start`, which has the summary so far."""
+    prompt = [user(part + "\n\nSum this up in one short sentence."), assistant(start)]
+    summary.add_task(name, prompt, system=ROLE, task_output=sentence)
+
+
+add_sentence("begin", "{{part_1}}", "At first,", "first")
+add_sentence("refine", "{{part_2}}", "{{after_1}} Then,", "second")
+add_sentence("finish", "{{part_3}}", "{{after_2}} Now,", "third")
