@@ -50,14 +50,14 @@ def test_nothing_is_left_behind(python, tmp_path, error):
             assert httpx.get(f"{url}/health").status_code == 200
             own, child, setting = log.read_text().split(maxsplit=2)
             assert setting.strip() == "of its own"
-            assert psutil.pid_exists(int(child))
+            family = [psutil.Process(int(pid)) for pid in (own, child)]
             if error is not None:
                 raise error
     except KeyboardInterrupt:
         assert error is not None
-    for pid in (own, child):
-        # The child of a child is reaped by init, in its own time.
-        assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
+    # The child of a child is reaped by init, in its own time.
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert all(process.status() == psutil.STATUS_ZOMBIE for process in alive)
 
 
 def test_a_server_that_does_not_start_shows_its_log(python, tmp_path):
