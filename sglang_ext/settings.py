@@ -31,7 +31,8 @@ class EngineSettings:
     """Settings of the scheduler's extension; field `x_y` is read from `GRAPE_X_Y`.
 
     Args:
-        prefill_budget: tokens of early prefill per step beside running decodes.
+        prefill_budget: tokens of prefill per step beside decodes, complete prompts included; early
+            work takes what they leave.
         max_held_rows: tasks that may hold KV before they run.
         kv_reserve: share of the free KV that early prefill leaves alone.
         max_tasks: tasks that one run may have.

@@ -234,10 +234,18 @@ class HeldTasks:
             ready=tuple(prefills),
             holding=self._holding(),
             decoding=len(running_batch.reqs),
+            first=self._first(running_batch),
             kv_free=scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size(),
             rows_free=scheduler.req_to_token_pool.available_size(),
             short=self.short,
         )
+
+    def _first(self, running_batch: Any) -> int:
+        """Tokens of prefill that SGLang's own queue may launch, an upper bound: the cache is not asked."""
+        if running_batch.batch_is_full:
+            return 0
+        waiting = [r for r in (self.scheduler.chunked_req, *self.scheduler.waiting_queue) if r is not None]
+        return sum(len(req.origin_input_ids) for req in waiting)
 
     def visible(self, req: TaskRequest) -> int:
         """How much of the prompt may be prefilled now."""

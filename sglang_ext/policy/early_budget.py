@@ -1,7 +1,7 @@
 """The policy in use: a fixed budget of early prefill per step, at lowest priority.
 
-Complete prompts go first, since a first token waits for them. Early prefill takes what its budget
-leaves, the oldest task first. Under KV pressure the youngest task that does not run yet gives its KV
+Complete prompts go first, since a first token waits for them. Early prefill takes what they leave of
+the step's budget, the oldest task first. Under KV pressure the youngest task that does not run yet gives its KV
 back, an incomplete prompt before a complete one.
 """
 
@@ -17,7 +17,8 @@ class EarlyBudget:
     """Limits of early prefill.
 
     Args:
-        tokens: per step beside running decodes; without any the step is free for it.
+        tokens: of prefill per step that has decodes or complete prompts, which it counts too; without
+            any the step is free for early prefill.
         rows: tasks that may hold KV before they run.
         reserve: share of the free KV that early prefill leaves alone, 0 to 1.
     """
@@ -49,8 +50,9 @@ def yields_first(holding: tuple[Holding, ...]) -> tuple[str, ...]:
 
 def _early(snapshot: Snapshot, limits: EarlyBudget) -> tuple[tuple[str, int], ...]:
     room = int(snapshot.kv_free * (1 - limits.reserve))
-    if snapshot.decoding:
-        room = min(room, limits.tokens)
+    first = snapshot.first + sum(prefill.pending for prefill in snapshot.ready if prefill.complete)
+    if snapshot.decoding or first:
+        room = min(room, limits.tokens - first)
     rows = min(limits.rows - len(snapshot.holding), snapshot.rows_free)
     taken = []
     for prefill in snapshot.ready:

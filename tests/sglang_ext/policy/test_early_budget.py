@@ -10,14 +10,21 @@ from sglang_ext.policy.snapshot import Holding, Plan, Prefill, Snapshot
 
 
 def snapshot(ready: list[Prefill], holding: list[Holding] | None = None, **changes: object) -> Snapshot:
-    values = {"decoding": 1, "kv_free": 1000, "rows_free": 10, "short": False} | changes
+    values = {"decoding": 1, "first": 0, "kv_free": 1000, "rows_free": 10, "short": False} | changes
     return Snapshot(ready=tuple(ready), holding=tuple(holding or ()), **values)  # type: ignore[arg-type]
 
 
 def test_complete_prompts_first_and_whole() -> None:
     ready = [Prefill("a", 500, False, 0, False), Prefill("b", 900, True, 1, True)]
     got = plan(snapshot(ready), EarlyBudget(tokens=64))
-    assert got == Plan(urgent=("b",), early=(("a", 64),))
+    assert got == Plan(urgent=("b",), early=())
+
+
+def test_early_work_takes_what_complete_prompts_leave_of_the_budget() -> None:
+    ready = [Prefill("a", 500, False, 0, False), Prefill("b", 20, True, 1, True)]
+    got = plan(snapshot(ready, decoding=0, first=10), EarlyBudget(tokens=64))
+    assert got == Plan(urgent=("b",), early=(("a", 34),))
+    assert plan(snapshot(ready, decoding=0, first=900), EarlyBudget(tokens=64)).early == ()
 
 
 def test_the_budget_goes_to_the_oldest_first() -> None:
@@ -57,6 +64,7 @@ prefills = st.lists(st.tuples(st.integers(1, 400), st.booleans(), st.booleans())
 @given(
     ready=prefills,
     decoding=st.integers(0, 9),
+    first=st.integers(0, 99),
     kv_free=st.integers(0, 2000),
     rows_free=st.integers(0, 6),
     short=st.booleans(),
@@ -64,17 +72,18 @@ prefills = st.lists(st.tuples(st.integers(1, 400), st.booleans(), st.booleans())
     rows=st.integers(0, 6),
 )
 def test_what_every_plan_keeps_to(
-    ready: list[Prefill], decoding: int, kv_free: int, rows_free: int, short: bool, tokens: int, rows: int
+    ready: list[Prefill], decoding: int, first: int, kv_free: int, rows_free: int, short: bool, tokens: int, rows: int
 ) -> None:
     holding = [Holding(p.rid, 5, p.order, p.complete) for p in ready if p.has_row]
     limits = EarlyBudget(tokens=tokens, rows=rows, reserve=0.25)
-    seen = snapshot(ready, holding, decoding=decoding, kv_free=kv_free, rows_free=rows_free, short=short)
+    seen = snapshot(ready, holding, decoding=decoding, first=first, kv_free=kv_free, rows_free=rows_free, short=short)
     got = plan(seen, limits)
     assert got == plan(seen, limits), "equal snapshots give equal plans"
     by_rid = {p.rid: p for p in ready}
     total = sum(count for _, count in got.early)
     assert total <= kv_free * 0.75
-    assert not decoding or total <= tokens
+    first += sum(p.pending for p in ready if p.complete)
+    assert not (decoding or first) or total <= max(0, tokens - first)
     assert all(0 < count <= by_rid[rid].pending and not by_rid[rid].complete for rid, count in got.early)
     new_rows = sum(not by_rid[rid].has_row for rid, _ in got.early)
     assert new_rows <= rows_free
