@@ -14,8 +14,9 @@ class EventLog:
     """Appends events to a file; without a path it does nothing.
 
     Every line has `t` (seconds on the engine's clock), `event`, `run` and `task`. Events: `state`,
-    `piece` (ids [start, end) launched, of which `streamed` came through a hole), `tokens` (output ids
-    that became known) and `upstreams_ended` (with the prompt tokens in KV at that moment).
+    `piece` (ids [start, end) launched, of which `streamed` came through a hole; `complete` once the
+    whole prompt is known), `tokens` (output ids that became known) and `upstreams_ended` (with the
+    prompt tokens in KV at that moment).
     """
 
     def __init__(self, path: str) -> None:
@@ -28,7 +29,8 @@ class EventLog:
 
     def piece(self, req: TaskRequest, last: bool) -> None:
         piece = req.pieces[-1]
-        self._write("piece", req, step=piece.step, start=piece.start, end=piece.end, streamed=piece.streamed, last=last)
+        span = {"step": piece.step, "start": piece.start, "end": piece.end, "streamed": piece.streamed}
+        self._write("piece", req, **span, complete=req.task.complete, last=last)
 
     def tokens(self, req: TaskRequest, count: int) -> None:
         self._write("tokens", req, count=count)

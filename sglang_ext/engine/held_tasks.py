@@ -85,7 +85,7 @@ class HeldTasks:
 
     # One step
 
-    def begin_step(self, running_batch: Any) -> None:
+    def begin_step(self, running_batch: Any, last_batch: Any) -> None:
         """Everything that comes before SGLang forms its batch, once the last batch's pieces are absorbed."""
         self.step += 1
         failures, self._failures = self._failures, []
@@ -93,7 +93,7 @@ class HeldTasks:
             self.end_run(*failure)
         self._collect()
         self._grow()
-        self._offer(running_batch)
+        self._offer(running_batch, last_batch)
 
     def end_step(self) -> None:
         """Take back what SGLang did not launch, so that its queue holds ordinary requests only."""
@@ -190,13 +190,13 @@ class HeldTasks:
         task.move(TaskState.READY)
         self.log.state(req)
 
-    def _offer(self, running_batch: Any) -> None:
+    def _offer(self, running_batch: Any, last_batch: Any) -> None:
         """Ask the policy, and put what it picks into SGLang's queue."""
         if not self.growing:
             self.short = False
             return
         ready = self._enter_without_kv()
-        chosen = plan(self._snapshot(running_batch, ready), self.limits)
+        chosen = plan(self._snapshot(running_batch, last_batch, ready), self.limits)
         for rid in chosen.give_up:
             early_kv.give_up(self.scheduler, self.growing[rid])
         if self.short:
@@ -221,7 +221,7 @@ class HeldTasks:
         self.scheduler.waiting_queue[:0] = entering
         return staying
 
-    def _snapshot(self, running_batch: Any, ready: list[TaskRequest]) -> Snapshot:
+    def _snapshot(self, running_batch: Any, last_batch: Any, ready: list[TaskRequest]) -> Snapshot:
         scheduler = self.scheduler
         prefills = []
         # Without a radix tree nothing can be found there.
@@ -233,19 +233,27 @@ class HeldTasks:
         return Snapshot(
             ready=tuple(prefills),
             holding=self._holding(),
-            decoding=len(running_batch.reqs),
+            decoding=self._decoding(running_batch, last_batch),
             first=self._first(running_batch),
             kv_free=scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size(),
-            rows_free=scheduler.req_to_token_pool.available_size(),
             short=self.short,
         )
 
+    def _decoding(self, running_batch: Any, last_batch: Any) -> int:
+        """Rows that decode next: after a prefill or a mixed step SGLang merges the last batch in later."""
+        rows = len(running_batch.reqs)
+        if last_batch is not None and last_batch.forward_mode.is_extend():
+            chunked = self.scheduler.chunked_req
+            rows += sum(req is not chunked and not req.finished() for req in last_batch.reqs)
+        return rows
+
     def _first(self, running_batch: Any) -> int:
         """Tokens of prefill that SGLang's own queue may launch, an upper bound: the cache is not asked."""
+        chunked = self.scheduler.chunked_req
+        first = len(chunked.origin_input_ids) - chunked.prefix_len if chunked is not None else 0
         if running_batch.batch_is_full:
-            return 0
-        waiting = [r for r in (self.scheduler.chunked_req, *self.scheduler.waiting_queue) if r is not None]
-        return sum(len(req.origin_input_ids) for req in waiting)
+            return first
+        return first + sum(len(req.origin_input_ids) for req in self.scheduler.waiting_queue)
 
     def visible(self, req: TaskRequest) -> int:
         """How much of the prompt may be prefilled now."""
@@ -268,6 +276,6 @@ class HeldTasks:
     @property
     def limits(self) -> EarlyBudget:
         if self._limits is None:
-            rows = min(self.settings.max_held_rows, max(1, self.scheduler.max_running_requests // 2))
-            self._limits = EarlyBudget(self.settings.prefill_budget, rows, self.settings.kv_reserve)
+            settings = self.settings
+            self._limits = EarlyBudget(settings.prefill_budget, settings.max_held_rows, settings.kv_reserve)
         return self._limits

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
+
+from sglang_ext.settings import EngineSettings
 
 SUPPORTED_SGLANG = "0.5.23"
 
 # Every target that is hooked; doctor and the engine's internal state report each one.
-HOOKS = ("sglang.srt.managers.scheduler.Scheduler",)
+SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
+ROWS = "sglang.srt.mem_cache.kv_cache_configurator.KVCacheConfigurator._build_req_to_token_pool"
+HOOKS = (SCHEDULER, ROWS)
 
 logger = logging.getLogger(__name__)
 
@@ -28,5 +34,10 @@ def register() -> None:
 
     from sglang_ext.engine.scheduler import GrapeScheduler
 
-    (target,) = HOOKS
-    HookRegistry.register(target, GrapeScheduler, HookType.REPLACE)
+    HookRegistry.register(SCHEDULER, GrapeScheduler, HookType.REPLACE)
+    HookRegistry.register(ROWS, add_rows, HookType.AROUND)
+
+
+def add_rows(build: Callable[..., Any], configurator: Any, *, max_num_reqs: int) -> Any:
+    """Give tasks that hold KV before they run rows of their own, beside those of the running requests."""
+    return build(configurator, max_num_reqs=max_num_reqs + EngineSettings.from_environment().max_held_rows)

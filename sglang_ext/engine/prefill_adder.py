@@ -39,6 +39,10 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         allowed = min(self.held.allowance(req), visible - req.prefix_len)
         if room is not None:
             allowed = min(allowed, room)
+        fixed = req.task.known_prefix // self.page_size * self.page_size - req.prefix_len
+        if fixed > 0 and not req.task.complete:
+            # The fixed text ends a piece, so that it is published for others as soon as it is computed.
+            allowed = min(allowed, fixed)
         if allowed <= 0:
             return AddReqResult.CONTINUE
         self.rem_chunk_tokens = allowed

@@ -128,7 +128,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         early_kv.absorb(self, last_batch)
         if not self.held:
             return super().get_next_batch_to_run(running_batch, last_batch)
-        self.held.begin_step(running_batch)
+        self.held.begin_step(running_batch, last_batch)
         plan = super().get_next_batch_to_run(running_batch, last_batch)
         self.held.end_step()
         if plan.batch_to_run is None and last_batch is None:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from sglang_ext.policy.snapshot import Holding, Plan, Snapshot
 
+# Beside any number of complete prompts early prefill gets this part of the budget, so that it never stands still.
+LEAST = 4
+
 
 @dataclass(frozen=True, slots=True)
 class EarlyBudget:
@@ -18,7 +21,7 @@ class EarlyBudget:
 
     Args:
         tokens: of prefill per step that has decodes or complete prompts, which it counts too; without
-            any the step is free for early prefill.
+            any the step is free for early prefill. At least a part of it is early prefill's.
         rows: tasks that may hold KV before they run.
         reserve: share of the free KV that early prefill leaves alone, 0 to 1.
     """
@@ -30,7 +33,7 @@ class EarlyBudget:
 
 def plan(snapshot: Snapshot, limits: EarlyBudget) -> Plan:
     """The plan for one step; equal snapshots give equal plans."""
-    give_up = (yields_first(snapshot.holding)[:1]) if snapshot.short else ()
+    give_up = _for_a_prompt(snapshot.holding) if snapshot.short else ()
     return Plan(
         urgent=tuple(p.rid for p in snapshot.ready if p.complete and p.rid not in give_up),
         early=_early(snapshot, limits) if not snapshot.short else (),
@@ -39,21 +42,24 @@ def plan(snapshot: Snapshot, limits: EarlyBudget) -> Plan:
 
 
 def yields_first(holding: tuple[Holding, ...]) -> tuple[str, ...]:
-    """Who gives KV back, first to last: incomplete prompts before complete ones, the youngest first.
-
-    The oldest complete prompt stays, so that one task always gets through.
-    """
+    """Who gives KV back, first to last: incomplete prompts before complete ones, the youngest first."""
     incomplete = sorted((h for h in holding if not h.complete), key=lambda h: -h.order)
     complete = sorted((h for h in holding if h.complete), key=lambda h: -h.order)
-    return tuple(h.rid for h in (*incomplete, *complete[:-1]))
+    return tuple(h.rid for h in (*incomplete, *complete))
+
+
+def _for_a_prompt(holding: tuple[Holding, ...]) -> tuple[str, ...]:
+    """Who yields to a prompt without room; the oldest complete one never, so that one task always gets through."""
+    stays = min((h.order for h in holding if h.complete), default=None)
+    return yields_first(tuple(h for h in holding if h.order != stays))[:1]
 
 
 def _early(snapshot: Snapshot, limits: EarlyBudget) -> tuple[tuple[str, int], ...]:
     room = int(snapshot.kv_free * (1 - limits.reserve))
     first = snapshot.first + sum(prefill.pending for prefill in snapshot.ready if prefill.complete)
     if snapshot.decoding or first:
-        room = min(room, limits.tokens - first)
-    rows = min(limits.rows - len(snapshot.holding), snapshot.rows_free)
+        room = min(room, max(limits.tokens - first, limits.tokens // LEAST))
+    rows = limits.rows - len(snapshot.holding)
     taken = []
     for prefill in snapshot.ready:
         if prefill.complete:

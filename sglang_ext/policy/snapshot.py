@@ -41,9 +41,8 @@ class Snapshot:
         ready: prompts with tokens to prefill, oldest first.
         holding: tasks that hold KV and do not run yet, oldest first.
         decoding: rows that would decode in this step.
-        first: tokens of prefill in SGLang's queue, for which a first token waits.
+        first: tokens of prefill that SGLang's queue may launch, for which a first token waits.
         kv_free: tokens of KV that are free or can be evicted.
-        rows_free: rows for requests that are free.
         short: an ordinary request or a complete prompt found no room in the step before.
     """
 
@@ -52,7 +51,6 @@ class Snapshot:
     decoding: int
     first: int
     kv_free: int
-    rows_free: int
     short: bool
 
 

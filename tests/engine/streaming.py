@@ -74,3 +74,21 @@ def check_streaming(
             closed = max(closed, end)
             position += len(output)
     return holes
+
+
+def early_beside_decodes(events: Events) -> int:
+    """The most tokens of early prefill in one step between two of a decoding task's tokens.
+
+    A task decodes for sure in the steps between its first and its last token.
+    """
+    decoding: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        if event["event"] == "tokens":
+            decoding.setdefault((event["run"], event["task"]), []).append(event["t"])
+    spans = [(times[0], times[-1]) for times in decoding.values()]
+    steps: dict[int, int] = {}
+    for event in events:
+        incomplete = event["event"] == "piece" and not event["complete"]
+        if incomplete and any(first < event["t"] < last for first, last in spans):
+            steps[event["step"]] = steps.get(event["step"], 0) + event["end"] - event["start"]
+    return max(steps.values(), default=0)

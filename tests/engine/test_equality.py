@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from grape_dsl.encoding import TextEncoder
+from sglang_ext.settings import EngineSettings
 from tests.engine.client import run_all
 from tests.engine.graphs import random_graph
 from tests.engine.reference import compare
 from tests.engine.server import Server, serve
-from tests.engine.streaming import Holes, check_streaming
+from tests.engine.streaming import Holes, check_streaming, early_beside_decodes
 
 Encode = Callable[[str], list[int]]
 
@@ -74,4 +75,5 @@ def test_settings(setting: Server, stock: Server, codec: TextEncoder, encode: En
     page = 16 if "16" in setting.process.args else 1
     for graph, answer in zip(graphs[:4], answers[:4], strict=True):
         check_streaming(graph, answer, events, codec, page=page)
+    assert early_beside_decodes(events) <= EngineSettings().prefill_budget
     assert set(setting.counts().values()) == {0}

@@ -25,7 +25,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, HookType]]:
 
 def test_the_scheduler_is_replaced(registered: list[tuple[str, HookType]]) -> None:
     plugin.register()
-    assert registered == [(target, HookType.REPLACE) for target in plugin.HOOKS]
+    assert registered == [(plugin.SCHEDULER, HookType.REPLACE), (plugin.ROWS, HookType.AROUND)]
+    assert {target for target, _ in registered} == set(plugin.HOOKS)
 
 
 def test_another_sglang_gets_nothing_and_is_told_so(

@@ -1,158 +1,98 @@
-"""Attention on plain torch: SGLang's `torch_native` backend with work in proportion to the new tokens.
+"""Attention over a paged pool on plain torch, with work in proportion to new tokens times their context.
 
-SGLang's own extend pads the queries to the whole sequence, so that 8 tokens behind 500 cached ones
-cost as much as 508, and its decode runs one call per sequence.
+Keys and values are gathered with heads before tokens, so that each product is one batched matrix
+product over heads; the query heads of a group share their key head as rows of one matrix.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from sglang.srt.layers.attention.torch_native_backend import TorchNativeAttnBackend
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+
+from sglang_ext.engine.cpu.attention_plan import BLOCK_ROWS, AttentionPlan, Chunk, DecodeGroup, padded
 
 
-def create_attention_backend(runner: Any) -> GrapeAttentionBackend:
-    return GrapeAttentionBackend(runner)
+class Scratch:
+    """Buffers that are used again by each layer and step.
 
-
-class GrapeAttentionBackend(TorchNativeAttnBackend):  # type: ignore[misc]
-    """`torch_native` with its two attention functions replaced for plain causal self-attention.
-
-    Cross-attention and sliding windows go to SGLang's own functions.
+    New memory for each product would cost more than the product: large blocks come from the
+    operating system page by page.
     """
 
-    def _run_sdpa_forward_extend(
-        self,
-        query: Tensor,
-        output: Tensor,
-        k_cache: Tensor,
-        v_cache: Tensor,
-        req_to_token: Tensor,
-        req_pool_indices: Tensor,
-        seq_lens: Tensor,
-        extend_prefix_lens: Tensor,
-        extend_seq_lens: Tensor,
-        encoder_lens: Tensor | None = None,
-        scaling: float | None = None,
-        enable_gqa: bool = False,
-        causal: bool = False,
-        is_cross_attn: bool = False,
-        sliding_window_size: int | None = None,
-    ) -> Tensor:
-        if encoder_lens is not None or is_cross_attn or not causal or sliding_window_size is not None:
-            return super()._run_sdpa_forward_extend(  # type: ignore[no-any-return]
-                query,
-                output,
-                k_cache,
-                v_cache,
-                req_to_token,
-                req_pool_indices,
-                seq_lens,
-                extend_prefix_lens,
-                extend_seq_lens,
-                encoder_lens,
-                scaling=scaling,
-                enable_gqa=enable_gqa,
-                causal=causal,
-                is_cross_attn=is_cross_attn,
-                sliding_window_size=sliding_window_size,
-            )
-        start = 0
-        rows = zip(req_pool_indices.tolist(), extend_prefix_lens.tolist(), extend_seq_lens.tolist(), strict=True)
-        for row, prefix, length in rows:
-            slots = req_to_token[row, : prefix + length]
-            output[start : start + length] = extend_attention(
-                query[start : start + length], k_cache[slots], v_cache[slots], prefix, scaling
-            )
-            start += length
-        return output
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        self._buffers: dict[str, Tensor] = {}
 
-    def _run_sdpa_forward_decode(
-        self,
-        query: Tensor,
-        output: Tensor,
-        k_cache: Tensor,
-        v_cache: Tensor,
-        req_to_token: Tensor,
-        req_pool_indices: Tensor,
-        seq_lens: Tensor,
-        encoder_lens: Tensor | None = None,
-        scaling: float | None = None,
-        enable_gqa: bool = False,
-        causal: bool = False,
-        is_cross_attn: bool = False,
-        sliding_window_size: int | None = None,
-    ) -> Tensor:
-        if encoder_lens is not None or is_cross_attn or sliding_window_size is not None:
-            return super()._run_sdpa_forward_decode(  # type: ignore[no-any-return]
-                query,
-                output,
-                k_cache,
-                v_cache,
-                req_to_token,
-                req_pool_indices,
-                seq_lens,
-                encoder_lens,
-                scaling=scaling,
-                enable_gqa=enable_gqa,
-                causal=causal,
-                is_cross_attn=is_cross_attn,
-                sliding_window_size=sliding_window_size,
-            )
-        slots = req_to_token[req_pool_indices, : int(seq_lens.max())]
-        output.copy_(decode_attention(query, k_cache[slots], v_cache[slots], seq_lens, scaling))
-        return output
+    def __call__(self, name: str, *shape: int) -> Tensor:
+        """An uninitialized tensor of that shape; valid until the next call with that name."""
+        size = 1
+        for length in shape:
+            size *= length
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.numel() < size:
+            # Rounded up, since contexts grow by a token at a time; touched at once.
+            buffer = torch.zeros(1 << (size - 1).bit_length() if size else 1, dtype=self._dtype)
+            self._buffers[name] = buffer
+        return buffer[:size].view(shape)
 
 
-def extend_attention(query: Tensor, key: Tensor, value: Tensor, prefix: int, scaling: float | None) -> Tensor:
-    """Causal attention of new tokens behind `prefix` cached ones, for one sequence.
+def attend(
+    plan: AttentionPlan, query: Tensor, output: Tensor, keys: Tensor, values: Tensor, scaling: float, scratch: Scratch
+) -> None:
+    """Causal attention of a batch's new tokens, whose keys and values are in the pool already.
 
     Args:
-        query: [new, heads, size]; token i stands at position prefix + i.
-        key, value: [prefix + new, kv heads, size], any dtype; taken in the query's.
-        scaling: factor on the scores; None means size ** -0.5.
-
-    Returns:
-        [new, heads, size]
+        query, output: [tokens, heads, size], one dtype.
+        keys, values: [slots, kv heads, size], contiguous, the query's dtype.
+        scaling: factor on the scores.
     """
-    new = query.shape[0]
-    mask = None
-    if prefix and new > 1:
-        positions = torch.arange(prefix + new)
-        mask = positions <= positions[prefix:].unsqueeze(1)
-    result = scaled_dot_product_attention(
-        query.transpose(0, 1).unsqueeze(0),
-        key.to(query.dtype).transpose(0, 1).unsqueeze(0),
-        value.to(query.dtype).transpose(0, 1).unsqueeze(0),
-        attn_mask=mask,
-        is_causal=prefix == 0 and new > 1,
-        scale=scaling,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
-    return result.squeeze(0).transpose(0, 1)
+    heads, size = query.shape[1:]
+    kv_heads = keys.shape[1]
+    grouped = query.view(-1, kv_heads, heads // kv_heads, size) * scaling
+    result = output.view(-1, kv_heads, heads // kv_heads, size)
+    keys, values = keys.view(-1, size), values.view(-1, size)
+    for group in plan.decodes:
+        _decode(group, grouped, result, keys, values, scratch)
+    for chunk in plan.chunks:
+        _extend(chunk, grouped, result, keys, values, scratch)
 
 
-def decode_attention(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, scaling: float | None) -> Tensor:
-    """Attention of one new token per sequence, all sequences in one padded call.
+def _decode(group: DecodeGroup, query: Tensor, result: Tensor, keys: Tensor, values: Tensor, scratch: Scratch) -> None:
+    """query, result: [tokens, kv heads, heads of one group, size]."""
+    kv_heads, shared, size = query.shape[1:]
+    matrices = group.count * kv_heads
+    key = _gather(keys, group.slots, scratch("key", matrices, group.longest, size))
+    value = _gather(values, group.slots, scratch("value", matrices, group.longest, size))
+    rows = (query if group.rows is None else query[group.rows]).view(matrices, shared, size)
+    scores = scratch("scores", matrices, shared, group.longest)
+    torch.bmm(rows, key.transpose(1, 2), out=scores)
+    scores += group.bias
+    torch.softmax(scores, -1, out=(weights := scratch("weights", *scores.shape)))
+    if group.rows is None:
+        torch.bmm(weights, value, out=result.view(matrices, shared, size))
+    else:
+        result[group.rows] = torch.bmm(weights, value).view(group.count, kv_heads, shared, size)
 
-    Args:
-        query: [sequences, heads, size]
-        key, value: [sequences, longest, kv heads, size]; what stands behind a sequence's length is ignored.
-        lengths: [sequences], cached tokens, the new one included.
 
-    Returns:
-        [sequences, heads, size]
-    """
-    mask = torch.arange(key.shape[1]) < lengths.unsqueeze(1)
-    result = scaled_dot_product_attention(
-        query.unsqueeze(2),
-        key.to(query.dtype).transpose(1, 2),
-        value.to(query.dtype).transpose(1, 2),
-        attn_mask=mask[:, None, None, :],
-        scale=scaling,
-        enable_gqa=query.shape[1] != key.shape[2],
-    )
-    return result.squeeze(2)
+def _extend(chunk: Chunk, query: Tensor, result: Tensor, keys: Tensor, values: Tensor, scratch: Scratch) -> None:
+    """query, result: [tokens, kv heads, heads of one group, size]."""
+    kv_heads, shared, size = query.shape[1:]
+    key = _gather(keys, chunk.slots, scratch("key", kv_heads, chunk.context, size))
+    value = _gather(values, chunk.slots, scratch("value", kv_heads, chunk.context, size))
+    for first in range(chunk.start, chunk.end, BLOCK_ROWS):
+        last = min(first + BLOCK_ROWS, chunk.end)
+        rows, before = last - first, chunk.prefix + first - chunk.start
+        context = padded(before + rows)
+        # [kv heads, heads of one group * rows, size]
+        block = query[first:last].permute(1, 2, 0, 3).reshape(kv_heads, shared * rows, size)
+        scores = scratch("scores", kv_heads, shared * rows, context)
+        torch.bmm(block, key[:, :context].transpose(1, 2), out=scores)
+        scores.view(kv_heads, shared, rows, context)[..., before:] += chunk.mask[:rows, : context - before]
+        torch.softmax(scores, -1, out=(weights := scratch("weights", *scores.shape)))
+        mixed = torch.bmm(weights, value[:, :context])
+        result[first:last] = mixed.view(kv_heads, shared, rows, size).permute(2, 0, 1, 3)
+
+
+def _gather(pool: Tensor, rows: Tensor, into: Tensor) -> Tensor:
+    torch.index_select(pool, 0, rows, out=into.view(-1, pool.shape[1]))
+    return into

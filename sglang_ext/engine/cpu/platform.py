@@ -12,14 +12,11 @@ from sglang.srt.platforms.interface import PlatformCapabilities, SRTPlatform
 DEFAULT_POOL_TOKENS = 32768
 DEFAULT_MEMORY_FRACTION = 0.1
 DEFAULT_CHUNK = 512
+ATTENTION = "grape_cpu"
 
 
 class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
-    """Registered under `sglang.srt.platforms` as `grape_cpu`.
-
-    The attention backend keeps SGLang's name `torch_native`, since SGLang asks for that name
-    wherever a Triton kernel would be used, but its two attention functions are ours.
-    """
+    """Registered under `sglang.srt.platforms` as `grape_cpu`."""
 
     _enum = PlatformEnum.OOT
     device_name = "cpu"
@@ -27,13 +24,15 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
     capabilities = PlatformCapabilities()
 
     def init_backend(self) -> None:
-        _use_own_attention()
+        _register()
 
     def apply_server_args_defaults(self, server_args: Any) -> None:
-        _use_own_attention()
+        _register()
+        # SGLang has put that in for any CPU by now; its kernels are in no package of a registry.
+        if server_args.attention_backend in (None, "intel_amx"):
+            server_args.attention_backend = ATTENTION
         defaults = {
             "device": "cpu",
-            "attention_backend": self.get_default_attention_backend(),
             "sampling_backend": "pytorch",
             "max_total_tokens": DEFAULT_POOL_TOKENS,
             "mem_fraction_static": DEFAULT_MEMORY_FRACTION,
@@ -45,11 +44,14 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
         server_args.disable_cuda_graph = True
 
     def get_default_attention_backend(self) -> str:
-        return "torch_native"
+        return ATTENTION
 
     def get_device(self, device_id: int = 0) -> str:
         # A name, not a torch.device: SGLang's own resolution of --device splits it at a colon.
         return "cpu"
+
+    def get_dispatch_key_name(self) -> str:
+        return ATTENTION
 
     def get_compile_backend(self, mode: str | None = None) -> str:
         # Inductor, the default, needs a C++ compiler, and half a minute for its first kernel.
@@ -58,11 +60,42 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
     def is_pin_memory_available(self, device: Any = None) -> bool:
         return False
 
+    def post_load_model(self, model: Any) -> None:
+        from sglang_ext.engine.cpu import dense_stack
+        from sglang_ext.engine.cpu.fused_ops import forget_weights
+        from sglang_ext.engine.cpu.packed_linear import pack, pack_model
 
-def _use_own_attention() -> None:
-    # SGLang imports the platform before the modules that these two need.
+        packed = pack_model(model)
+        dense_stack.install(model)
+        load = model.load_weights
+
+        def load_and_pack(*args: Any, **kwargs: Any) -> Any:
+            loaded = load(*args, **kwargs)
+            forget_weights(model)
+            for layer in packed:
+                pack(layer)
+            return loaded
+
+        # New weights for a running model come in here.
+        model.load_weights = load_and_pack
+
+
+def _register() -> None:
+    """Make our attention and fused operations known to SGLang."""
+    # SGLang imports the platform before the modules that these need.
+    from sglang.srt.arg_groups.choices import ATTENTION_BACKEND_CHOICES
     from sglang.srt.layers.attention.attention_registry import ATTENTION_BACKENDS
 
-    from sglang_ext.engine.cpu.attention import create_attention_backend
+    if ATTENTION in ATTENTION_BACKENDS:
+        return
+    from sglang.srt.mem_cache import allocation
 
-    ATTENTION_BACKENDS["torch_native"] = create_attention_backend
+    from sglang_ext.engine.cpu import fused_ops
+    from sglang_ext.engine.cpu.attention_backend import GrapeAttentionBackend
+
+    ATTENTION_BACKENDS[ATTENTION] = GrapeAttentionBackend
+    if ATTENTION not in ATTENTION_BACKEND_CHOICES:
+        ATTENTION_BACKEND_CHOICES.append(ATTENTION)
+    # SGLang takes the plain function for backends that it knows only, and a Triton kernel for all others.
+    allocation.get_last_loc_triton = allocation.get_last_loc_torch
+    fused_ops.register(ATTENTION)
