@@ -77,16 +77,22 @@ def test_ids_that_no_model_has_harm_nobody_else(
 
 
 def test_a_task_that_is_refused_within_a_step_is_told(engine: Server, encode: Encode) -> None:
-    """A grammar that is new to the engine is ready in the middle of a step."""
+    """A grammar that is new to the engine is ready in the middle of a step; another task waits there."""
+    bystander = pair(encode, tokens=20)
     too_long = [Known(ids=encode("river ") * 5000), Hole(task="a")]
+    new = {"regex": f"[a-c]{{{1 + time.time_ns() % 89}}}d"}
+    graph = build({"a": ([known(encode, 5)], {}), "b": (too_long, new)})
 
     async def main() -> Answer:
         async with new_client() as client:
-            graph = build(
-                {"a": ([known(encode, 5)], {}), "b": (too_long, {"regex": f"[a-c]{{{time.time_ns() % 89}}}d"})}
-            )
+            reader = body(bystander.tasks[1], bystander.sampling["b"])
+            waiting = asyncio.create_task(ask(client, engine.url, reader))
+            await asyncio.sleep(0.3)
             request = body(graph.tasks[1], graph.sampling["b"]) | {"input_ids": [1]}
-            return await asyncio.wait_for(ask(client, engine.url, request), 20)
+            answer = await asyncio.wait_for(ask(client, engine.url, request), 15)
+            await ask(client, engine.url, body(bystander.tasks[0], bystander.sampling["a"]))
+            assert (await waiting).ok
+            return answer
 
     answer = asyncio.run(main())
     assert "context length" in answer.message
