@@ -36,6 +36,8 @@ class EngineSettings:
         max_held_rows: tasks that may hold KV before they run.
         kv_reserve: share of the free KV that early prefill leaves alone.
         max_tasks: tasks that one run may have.
+        max_held: tasks of all runs that may wait for outputs; more are refused.
+        run_age: seconds after its first task's arrival at which a run that has not ended fails.
         upstream_timeout: seconds after which a task fails whose upstream was never submitted.
         lapse: seconds without a new prompt token after which a waiting task gives its KV back.
         event_log: file that gets one JSON line per event of the scheduler; empty means none.
@@ -46,6 +48,8 @@ class EngineSettings:
     max_held_rows: int = 64
     kv_reserve: float = 0.25
     max_tasks: int = 10_000
+    max_held: int = 4096
+    run_age: float = 3600.0
     upstream_timeout: float = 60.0
     lapse: float = 30.0
     event_log: str = ""

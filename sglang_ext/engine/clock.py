@@ -31,6 +31,8 @@ class TaskClock:
     def __init__(self, held: HeldTasks) -> None:
         self._held = held
         self._next = 0.0
+        # When the first task of each living run arrived.
+        self._began: dict[str, float] = {}
 
     def poll(self) -> list[Any]:
         """Requests to broadcast: aborts of overdue tasks, lapses of KV that waits for too long."""
@@ -38,13 +40,24 @@ class TaskClock:
         if now < self._next or not self._held.requests:
             return []
         self._next = now + INTERVAL
-        due: list[Any] = []
+        due: list[Any] = self._aged_runs(now)
         for rid, req in self._held.requests.items():
             if rid in self._held.growing:
                 due.extend(self._waiting(req, now))
             elif message := _running_too_long(req, now):
                 due.append(_abort(rid, message))
         return due
+
+    def _aged_runs(self, now: float) -> list[Any]:
+        """An abort of one task for each run that has lived for too long: it ends the run."""
+        limit, table = self._held.settings.run_age, self._held.table
+        self._began = {run: began for run, began in self._began.items() if table.knows(run)}
+        over: dict[str, AbortReq] = {}
+        for rid, req in self._held.requests.items():
+            run = req.task.hint.run
+            if now - self._began.setdefault(run, req.submitted_s) > limit and run not in over:
+                over[run] = _abort(rid, f"the run did not end within {limit:g} s, the engine's limit (GRAPE_RUN_AGE)")
+        return list(over.values())
 
     def _waiting(self, req: TaskRequest, now: float) -> list[Any]:
         task, settings = req.task, self._held.settings
@@ -63,8 +76,7 @@ def _running_too_long(req: TaskRequest, now: float) -> str | None:
         return None
     if limits.run is not None and now - req.complete_s > limits.run:
         return f"task {name!r} ran longer than its timeout of {limits.run:g} s"
-    quiet_since = req.last_token_s if req.last_token_s is not None else req.complete_s
-    if limits.idle is not None and now - quiet_since > limits.idle:
+    if limits.idle is not None and req.last_token_s is not None and now - req.last_token_s > limits.idle:
         return f"task {name!r} gave no token for its idle timeout of {limits.idle:g} s"
     return None
 

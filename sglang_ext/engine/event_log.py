@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sglang_ext.engine.task_request import TaskRequest
+from sglang_ext.settings import SettingsError
 
 
 class EventLog:
@@ -17,11 +18,13 @@ class EventLog:
     `piece` (ids [start, end) launched, of which `streamed` came through a hole; `complete` once the
     whole prompt is known), `tokens` (output ids that became known) and `upstreams_ended` (with the
     prompt tokens in KV at that moment).
+
+    Raises:
+        SettingsError: the file cannot be written.
     """
 
     def __init__(self, path: str) -> None:
-        # Open for the life of the process; a line is written at once.
-        self._file: IO[str] | None = Path(path).open("a", encoding="utf-8", buffering=1) if path else None  # noqa: SIM115
+        self._file: IO[str] | None = _open(path) if path else None
 
     def state(self, req: TaskRequest, note: str | None = None) -> None:
         if req.has_task:
@@ -44,3 +47,12 @@ class EventLog:
         hint = req.task.hint
         line = {"t": time.monotonic(), "event": event, "run": hint.run, "task": hint.task, **fields}
         self._file.write(json.dumps(line) + "\n")
+
+
+def _open(path: str) -> IO[str]:
+    try:
+        # Open for the life of the process; a line is written at once.
+        return Path(path).open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        what = f"it takes a file that can be written to, got: {error.strerror or error}"
+        raise SettingsError(f"GRAPE_EVENT_LOG={path!r}: {what}") from None

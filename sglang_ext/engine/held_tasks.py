@@ -56,7 +56,7 @@ class HeldTasks:
     # Into the table and out of it
 
     def accept(self, req: TaskRequest) -> bool:
-        """Take a request that has just arrived; returns whether it is held (else it is an ordinary one)."""
+        """Take a request that has just arrived; returns whether it is dealt with (else it is an ordinary one)."""
         return intake.accept(self, req)
 
     def enter(self, req: TaskRequest) -> None:
@@ -98,8 +98,12 @@ class HeldTasks:
     def end_step(self) -> None:
         """Take back what SGLang did not launch, so that its queue holds ordinary requests only."""
         queue = self.scheduler.waiting_queue
-        if any(isinstance(req, TaskRequest) and req.growing for req in queue):
-            self.scheduler.waiting_queue = [r for r in queue if not (isinstance(r, TaskRequest) and r.growing)]
+        if any(self.holds(req) for req in queue):
+            self.scheduler.waiting_queue = [req for req in queue if not self.holds(req)]
+
+    def holds(self, req: Any) -> bool:
+        """Whether a request is one of those that grow here, and in SGLang's queue for one step at most."""
+        return self.growing.get(req.rid) is req
 
     def allowance(self, req: TaskRequest) -> int:
         """Tokens that the plan gives this request in this step."""
@@ -166,7 +170,8 @@ class HeldTasks:
                 continue
             if req.early is None and self.table.upstreams_ended(task):
                 self._note_early(req)
-            if self.table.grow(task):
+            # The last upstream may end without another id: the prompt is complete all the same.
+            if self.table.grow(task) or task.complete:
                 req.grown_s = now
                 req.lapsed = False
             if message := too_long(self.scheduler, req):

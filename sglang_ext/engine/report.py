@@ -14,7 +14,8 @@ def report(req: TaskRequest) -> dict[str, Any]:
     `early_tokens` were in KV before the last upstream token was known, without those that were in the
     cache before the run; `early_chunks` counts the pieces among them that held streamed tokens.
     `output_ids` is what a reader gets. `pieces` lists the prompt's pieces in the order of their
-    launch: start and end time, number of tokens, and whether the prompt was still open.
+    launch, without streamed ones whose KV was given up: start and end time, number of tokens, and
+    whether the prompt was still open.
     """
     early_tokens, early_chunks = req.early or (0, 0)
     complete = req.complete_s if req.complete_s is not None else req.submitted_s

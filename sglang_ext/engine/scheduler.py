@@ -87,6 +87,17 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             return
         super()._add_request_to_queue(req, is_retracted)
 
+    def _abort_on_queued_limit(self, recv_req: Any) -> bool:
+        # Pieces that a step offers are no queue: they do not count, and no one else may throw them out.
+        if not self.held.growing:
+            return bool(super()._abort_on_queued_limit(recv_req))
+        whole = list(self.waiting_queue)
+        self.waiting_queue[:] = [req for req in whole if not self.held.holds(req)]
+        refused = super()._abort_on_queued_limit(recv_req)
+        kept = {id(req) for req in self.waiting_queue}
+        self.waiting_queue[:] = [req for req in whole if id(req) in kept or self.held.holds(req)]
+        return bool(refused)
+
     def send_abort_output(self, abort_req: Any, req: Any) -> None:
         super().send_abort_output(abort_req, req)
         if isinstance(req, TaskRequest) and req.has_task and req.task.alive:
@@ -103,7 +114,11 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             if req.task.alive:
                 message = reason.get("message") or f"the run was cancelled at task {req.task.hint.task!r}"
                 self.held.end_run(req.task.hint.run, message, status)
+        reasons = [(req, req.to_finish) for req in hit if req.to_finish is not None]
         super().abort_request(recv_req)
+        # SGLang gives every abort with a message the status 503.
+        for req, kept in reasons:
+            req.to_finish = kept
 
     def abort_ordinary(self, req: TaskRequest, message: str, status: int) -> None:
         """Abort a task's request that SGLang's own queues or batches hold."""
@@ -117,7 +132,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
 
     def _lapse(self, recv_req: LapseReq) -> None:
         req = self.held.growing.get(recv_req.rid)
-        if req is not None and req.kv.holds_kv and not req.middle_in_flight:
+        if req is not None and req.kv.holds_kv and not (req.middle_in_flight or req.task.complete):
             early_kv.give_up(self, req)
             req.lapsed = True
 
@@ -146,7 +161,17 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
 
     def is_fully_idle(self, for_health_check: bool = False, ignore_waiting: bool = False) -> bool:
         idle = super().is_fully_idle(for_health_check, ignore_waiting)
-        return bool(idle and (for_health_check or not self.held.growing))
+        growing = self.held.growing.values()
+        # As with SGLang's own queue: while waiting ones are ignored, those with KV still count.
+        busy = any(req.kv.holds_kv for req in growing) if ignore_waiting else bool(growing)
+        return bool(idle and (for_health_check or not busy))
+
+    def flush_cache(self, empty_cache: bool = True) -> bool:
+        flushed = bool(super().flush_cache(empty_cache))
+        if flushed:
+            for req in self.held.growing.values():
+                req.found_in_cache = 0
+        return flushed
 
     def pause_generation(self, recv_req: Any) -> None:
         if recv_req.mode == "retract":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
-from sglang.srt.managers.schedule_batch import Req
+from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR, Req
 
 from sglang_ext.tasks.state import TaskState
 from sglang_ext.tasks.task import Task
@@ -30,6 +31,8 @@ class TaskRequest(Req):  # type: ignore[misc]
     pieces are prefilled like the middle chunks of a chunked prompt, and none of SGLang's queues
     holds it between steps. After that it is an ordinary request.
     """
+
+    finished_reason: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -75,6 +78,14 @@ class TaskRequest(Req):  # type: ignore[misc]
         if self.growing and self.kv.holds_kv:
             tree_cache = None
         super().init_next_round_input(tree_cache, cow_mamba)
+
+    def update_finish_state(self, new_accepted_len: int = 1) -> None:
+        super().update_finish_state(new_accepted_len)
+        reason = self.finished_reason
+        # SGLang reports logits that are no numbers as a stop string of its own; readers must not go on from that.
+        if isinstance(reason, FINISH_MATCHED_STR) and reason.matched not in self.sampling_params.stop_strs:
+            message = f"the model gave no valid token ({reason.matched}); check its weights and its data type"
+            self.finished_reason = FINISH_ABORT(message, HTTPStatus.INTERNAL_SERVER_ERROR)
 
     def adopt_prompt(self, task: Task) -> None:
         """Take the task's prompt for its own: the same array, so that it grows with it."""

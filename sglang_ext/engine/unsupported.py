@@ -14,6 +14,7 @@ class UnsupportedEngine(RuntimeError):
 Check = Callable[[Any], bool]
 
 UNSUPPORTED: Mapping[str, Check] = {
+    "data parallelism (--dp-size), as a run's tasks have to meet in one scheduler": lambda args: args.dp_size > 1,
     "pipeline parallelism (--pp-size)": lambda args: args.pp_size > 1,
     "prefill-decode disaggregation (--disaggregation-mode)": lambda args: args.disaggregation_mode != "null",
     "speculative decoding (--speculative-algorithm)": lambda args: args.speculative_algorithm is not None,

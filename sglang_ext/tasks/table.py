@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from sglang_ext.tasks.hint import Hole, TaskHint
 from sglang_ext.tasks.output_ids import Matched
@@ -17,7 +18,11 @@ REMEMBERED_RUNS = 4096
 
 
 class TaskRefused(ValueError):
-    """A task that the table does not take; the message says why."""
+    """A task that is not taken; the message says why, `status` is the HTTP status for it."""
+
+    def __init__(self, message: str, status: int = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(slots=True)
@@ -26,10 +31,35 @@ class _Run:
     tasks: dict[str, Task] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     indices: set[int] = field(default_factory=set)
+    # Tasks that those which have arrived read.
+    read: set[str] = field(default_factory=set)
 
     @property
     def over(self) -> bool:
         return len(self.tasks) == self.size and not any(task.alive for task in self.tasks.values())
+
+    def cycle(self, hint: TaskHint) -> list[str] | None:
+        """The way from a new task over what it reads back to itself, if there is one."""
+        if hint.task not in self.read:
+            return None
+        came_from: dict[str, str] = {}
+        stack = [hint]
+        while stack:
+            reader = stack.pop()
+            for hole in reader.holes:
+                if hole.task in came_from:
+                    continue
+                came_from[hole.task] = reader.task
+                if hole.task == hint.task:
+                    path = [hint.task, reader.task]
+                    while path[-1] != hint.task:
+                        path.append(came_from[path[-1]])
+                    return path[::-1]
+                upstream = self.tasks.get(hole.task)
+                # A complete prompt waits for nothing.
+                if upstream is not None and not upstream.complete:
+                    stack.append(upstream.hint)
+        return None
 
 
 class RunTable:
@@ -58,6 +88,10 @@ class RunTable:
         """The living task with request id `rid`."""
         return self._by_rid.get(rid)
 
+    def knows(self, run_id: str) -> bool:
+        """Whether tasks of this run have arrived, and it has not ended."""
+        return run_id in self._runs
+
     def run_of(self, task: Task) -> list[Task]:
         """The living tasks of the same run, in the order of arrival."""
         run = self._runs.get(task.hint.run)
@@ -70,7 +104,8 @@ class RunTable:
             make_stream: makes the streams of this task's own output.
 
         Raises:
-            TaskRefused: its run has ended, its name or number is taken, or the run's size differs or is too large.
+            TaskRefused: its run has ended, its name or number is taken, the run's size differs or is too large,
+                or tasks would wait for each other.
         """
         if (reason := self._ended.get(hint.run)) is not None:
             raise TaskRefused(f"run {hint.run} has ended: {reason}")
@@ -82,10 +117,13 @@ class RunTable:
             raise TaskRefused(f"task {hint.task!r} says that its run has {hint.tasks} tasks, others said {run.size}")
         if hint.task in run.tasks or hint.index in run.indices or hint.index >= hint.tasks:
             raise TaskRefused(f"task {hint.task!r}, number {hint.index} of {hint.tasks}, was submitted before")
+        if (path := run.cycle(hint)) is not None:
+            raise TaskRefused(f"these tasks wait for each other: {' reads '.join(map(repr, path))}")
         task = Task(hint, self._arrivals)
         self._arrivals += 1
         run.tasks[hint.task] = task
         run.indices.add(hint.index)
+        run.read.update(hole.task for hole in hint.holes)
         run.outputs[hint.task] = Output(make_stream)
         self._by_rid[task.rid] = task
         return task

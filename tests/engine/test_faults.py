@@ -364,6 +364,29 @@ def test_kv_that_waits_for_nothing_lapses(tight: Server, stock: Server, codec: T
     compare(stock.url, [graph], [answers], codec)
 
 
+def test_a_task_that_lapsed_goes_on_though_no_id_comes(
+    tight: Server, stock: Server, codec: TextEncoder, encode: Encode
+) -> None:
+    """Its last segment is a hole, and the upstream's output is empty."""
+    plain = pair(encode, tokens=2)
+    (answers,) = run_all(tight.url, [plain], at_once=1)
+    end = {"stop_token_ids": [answers["a"].output_ids[0]]}
+    graph = build({"a": (plain.tasks[0].segments, end), "b": ([known(encode, 60, 1), Hole(task="a")], {})})
+
+    async def main() -> dict[str, Answer]:
+        async with new_client() as client:
+            b = asyncio.create_task(ask(client, tight.url, body(graph.tasks[1], graph.sampling["b"])))
+            await asyncio.sleep(1.2)
+            a = await ask(client, tight.url, body(graph.tasks[0], graph.sampling["a"]))
+            return {"a": a, "b": await asyncio.wait_for(b, 10)}
+
+    got = asyncio.run(main())
+    assert got["a"].figures["output_ids"] == []
+    notes = [e["note"] for e in of_run(tight, graph) if e["event"] == "state" and e["task"] == "b" and e["note"]]
+    assert notes == ["gave up its KV"]
+    compare(stock.url, [graph], [got], codec)
+
+
 def test_pause_and_continue(engine: Server, stock: Server, codec: TextEncoder, encode: Encode) -> None:
     graph = chain(encode, 3, 120)
 

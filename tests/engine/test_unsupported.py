@@ -15,6 +15,7 @@ from sglang_ext.engine.unsupported import (
 )
 
 ON: dict[str, tuple[str, Any]] = {
+    "--dp-size": ("dp_size", 2),
     "--pp-size": ("pp_size", 2),
     "--disaggregation-mode": ("disaggregation_mode", "prefill"),
     "--speculative-algorithm": ("speculative_algorithm", "EAGLE"),

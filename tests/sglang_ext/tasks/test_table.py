@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -120,6 +121,46 @@ def test_missing_upstream_is_named_until_it_arrives() -> None:
     assert table.missing_upstream(reader) == "t0"
     table.add(a, plain)
     assert table.missing_upstream(reader) is None
+
+
+def reading(tasks: dict[str, list[str]]) -> dict[str, TaskHint]:
+    """A run of tasks that each read others."""
+    run = new_run_id()
+    return {
+        name: TaskHint(run=run, task=name, index=i, tasks=len(tasks), segments=[Hole(task=u) for u in upstreams])
+        for i, (name, upstreams) in enumerate(tasks.items())
+    }
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("xyz")))
+def test_tasks_that_wait_for_each_other_are_refused(order: tuple[str, ...]) -> None:
+    hints = reading({"x": ["w", "z"], "y": ["x"], "z": ["y"], "w": []})
+    table = RunTable()
+    table.add(hints["w"], plain)
+    table.add(hints[order[0]], plain)
+    table.add(hints[order[1]], plain)
+    last = order[2]
+    with pytest.raises(TaskRefused, match=f"wait for each other: '{last}' reads .* reads .* reads '{last}'"):
+        table.add(hints[last], plain)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abcd")))
+def test_tasks_that_share_what_they_read_are_none(order: tuple[str, ...]) -> None:
+    hints = reading({"a": [], "b": ["a"], "c": ["a", "b"], "d": ["c", "b", "c"]})
+    table = RunTable()
+    for name in order:
+        table.add(hints[name], plain)
+    assert len(table) == 4
+
+
+def test_a_run_is_known_until_it_ends() -> None:
+    table = RunTable()
+    first, _ = chain(2)
+    assert not table.knows(first.run)
+    table.add(first, plain)
+    assert table.knows(first.run)
+    table.end_run(first.run, "cancelled")
+    assert not table.knows(first.run)
 
 
 class TableMachine(RuleBasedStateMachine):
