@@ -16,7 +16,7 @@ from typing import Any
 from sglang_ext.driver import child_process
 from sglang_ext.driver.chunk_reader import ChunkReader
 from sglang_ext.driver.engine_arguments import with_defaults
-from sglang_ext.driver.engine_client import Chunk, EngineInfo, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, InputError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
 
@@ -107,7 +107,7 @@ class EmbeddedEngine:
     async def states(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(await self._engine.tokenizer_manager.get_internal_state())
 
-    async def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         reader = ChunkReader()
         try:
             outputs = await self._engine.async_generate(

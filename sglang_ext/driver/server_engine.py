@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from sglang_ext.driver.chunk_reader import ChunkReader
-from sglang_ext.driver.engine_client import Chunk, EngineInfo, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
 
@@ -92,7 +92,7 @@ class ServerEngine:
             raise EngineError(f"{self._url} does not answer /server_info as an SGLang server does: {error}") from error
         return info
 
-    async def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         assert self._client is not None, "the engine was not started"
         body: dict[str, Any] = {
             "rid": request.rid,

@@ -13,7 +13,7 @@ import pytest
 
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.engine import Engine
-from sglang_ext.driver.engine_client import TaskRequest
+from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.errors import EngineError, RunFailedError
 from sglang_ext.driver.record import ErrorKind
 from sglang_ext.driver.server_engine import ServerEngine
@@ -58,7 +58,7 @@ class FakeServer:
         return httpx.Response(200, stream=Stream(self._answer(body)))
 
     async def _answer(self, body: dict[str, Any]) -> AsyncIterator[bytes]:
-        request = TaskRequest(body["rid"], body["input_ids"], body["sampling_params"], body.get("kv_hints"))
+        request = GenerateRequest(body["rid"], body["input_ids"], body["sampling_params"], body.get("kv_hints"))
         ids: list[int] = []
         try:
             async for chunk in self.engine.generate(request):
