@@ -120,10 +120,13 @@ class EmbeddedEngine:
                 logprob_start_len=-1,
                 stream=True,
             )
-            async for output in outputs:
-                yield reader.read(output)
+            first = await anext(outputs, None)  # only now SGLang looks at the request
         except ValueError as error:
             raise RequestRefused(str(error), 400) from error
+        if first is not None:
+            yield reader.read(first)
+        async for output in outputs:
+            yield reader.read(output)
 
     async def abort(self, rid: str) -> None:
         self._engine.tokenizer_manager.abort_request(rid)
