@@ -14,8 +14,8 @@ from sglang_ext.driver.chunk_reader import ChunkReader
 from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
+from sglang_ext.settings import API_KEY
 
-API_KEY = "GRAPE_API_KEY"
 _CONNECT_SECONDS = 10.0
 _ANSWER_SECONDS = 60.0
 _SHOWN_BYTES = 200
