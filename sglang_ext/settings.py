@@ -9,6 +9,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from grape_dsl.diagnostics import nearest
+
+_PREFIX = "GRAPE_"
+CACHE_DIR = "GRAPE_CACHE_DIR"
+API_KEY = "GRAPE_API_KEY"
+"""A server's API key."""
+
 
 class SettingsError(ValueError):
     """A `GRAPE_*` variable with a value that cannot be used."""
@@ -59,7 +66,7 @@ class EngineSettings:
         """Read the settings; raises SettingsError naming the variable and what it may hold."""
         values: dict[str, Any] = {}
         for setting in fields(cls):
-            name = f"GRAPE_{setting.name.upper()}"
+            name = _variable(setting.name)
             text = environ.get(name)
             if text is not None:
                 values[setting.name] = _read(name, text, type(setting.default))
@@ -67,6 +74,28 @@ class EngineSettings:
 
     def as_dict(self) -> dict[str, Any]:
         return {name: str(v) if isinstance(v, StrEnum) else v for name, v in asdict(self).items()}
+
+
+def unknown_settings(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """What to say of each `GRAPE_*` variable that nothing reads, with the nearest names that are read."""
+    known = {CACHE_DIR, API_KEY, *(_variable(setting.name) for setting in fields(EngineSettings))}
+    return [
+        f"{name} is set, but Grape has no such setting; {_hint(name, known)}"
+        for name in sorted(environ)
+        if name.startswith(_PREFIX) and name not in known
+    ]
+
+
+def _hint(name: str, known: set[str]) -> str:
+    # The prefix that all share would make any two names look alike.
+    close = nearest(name.removeprefix(_PREFIX), sorted(each.removeprefix(_PREFIX) for each in known))
+    if close:
+        return f"did you mean {' or '.join(_PREFIX + each for each in close)}?"
+    return f"known settings: {', '.join(sorted(known))}"
+
+
+def _variable(setting: str) -> str:
+    return f"{_PREFIX}{setting.upper()}"
 
 
 def _read(name: str, text: str, kind: type) -> Any:
@@ -88,7 +117,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
     The folder need not exist yet. A relative `XDG_CACHE_HOME` is ignored, as its specification asks.
     """
-    own = environ.get("GRAPE_CACHE_DIR")
+    own = environ.get(CACHE_DIR)
     if own:
         return Path(own).expanduser().absolute()
     user = Path(environ.get("XDG_CACHE_HOME") or "")

@@ -45,3 +45,9 @@ def test_settings_are_documented_with_their_defaults():
         s.name: f"{s.default:g}" if isinstance(s.default, float) else str(s.default) for s in fields(EngineSettings)
     }
     assert rows == {f"GRAPE_{name.upper()}": default or "none" for name, default in shown.items()}
+
+
+def test_pages_that_the_code_names_exist():
+    sources = [file for package in ("grape_dsl", "sglang_ext") for file in (ROOT / package).rglob("*.py")]
+    named = {page for file in sources for page in re.findall(r"\bdocs/[\w.-]+\.\w+", file.read_text("utf-8"))}
+    assert named and [page for page in sorted(named) if not (ROOT / page).exists()] == []

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from tokenizers import AddedToken, Tokenizer
 
+from grape_dsl.encoding.errors import EncodingError
+from grape_dsl.lone_surrogate import lone_surrogate
+
 
 @dataclass(frozen=True, slots=True)
 class SpecialToken:
@@ -44,9 +47,15 @@ class TextEncoder:
         self._tokenizer.encode_special_tokens = True
 
     def encode(self, text: str, *, at_start: bool = False) -> list[int]:
-        """The ids of `text`, in which special tokens are plain text. `at_start`: nothing stands before it."""
+        """The ids of `text`, in which special tokens are plain text. `at_start`: nothing stands before it.
+
+        Raises:
+            EncodingError: the text has half a surrogate pair.
+        """
         if not text:
             return []
+        if fault := lone_surrogate(text):
+            raise EncodingError(f"a text of a prompt ({text[:40]!r}) has {fault}; replace it there")
         if at_start:
             return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
         return list(self._tokenizer.encode(self._middle + text, add_special_tokens=False).ids[1:])

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class MicroTaskKind(StrEnum):
-    """What a node computes, and thereby when it may start (docs/design.md has the table)."""
+    """What a node computes, and thereby when it may start (docs/graph.md has the table)."""
 
     STATIC_PREFILL = "static_prefill"
     DYNAMIC_PREFILL = "dynamic_prefill"

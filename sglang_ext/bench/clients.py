@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from sglang_ext.bench.chain import ChainShape, ChainText
 from sglang_ext.bench.sample import Sample
 from sglang_ext.bench.token_stream import TokenSource, TokenStream
-from sglang_ext.driver.engine_client import TaskRequest
+from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.tasks.hint import Hole, Known, TaskHint, envelope, input_ids, new_run_id, request_id
 
 PREWARM_TOKENS = 16
@@ -105,12 +105,14 @@ async def _together() -> AsyncIterator[asyncio.TaskGroup]:
         raise errors.exceptions[0] from None
 
 
-def _ordinary(ids: list[int], tokens: int) -> TaskRequest:
-    return TaskRequest(secrets.token_hex(16), ids, _sampling(tokens))
+def _ordinary(ids: list[int], tokens: int) -> GenerateRequest:
+    return GenerateRequest(secrets.token_hex(16), ids, _sampling(tokens))
 
 
-def _held(hint: TaskHint, tokens: int) -> TaskRequest:
-    return TaskRequest(request_id(hint.run, hint.index), input_ids(hint.segments), _sampling(tokens), envelope(hint))
+def _held(hint: TaskHint, tokens: int) -> GenerateRequest:
+    return GenerateRequest(
+        request_id(hint.run, hint.index), input_ids(hint.segments), _sampling(tokens), envelope(hint)
+    )
 
 
 def _sampling(tokens: int) -> dict[str, Any]:

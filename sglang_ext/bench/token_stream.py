@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Mapping
 from statistics import median
 from typing import Any, Protocol
 
-from sglang_ext.driver.engine_client import Chunk, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, GenerateRequest
 from sglang_ext.driver.errors import EngineError, RequestRefused
 
 
 class TokenSource(Protocol):
     """What the clients need of an engine."""
 
-    def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         """The chunks of one request, the last with its finish reason."""
 
 
@@ -36,7 +36,7 @@ class TokenStream:
         self._news = asyncio.Condition()
         self._ended = False
 
-    async def read(self, source: TokenSource, request: TaskRequest) -> None:
+    async def read(self, source: TokenSource, request: GenerateRequest) -> None:
         """Raises EngineError unless the request gives exactly the tokens that were asked for."""
         finish: Mapping[str, Any] | None = None
         try:

@@ -34,6 +34,11 @@ def reported() -> Iterator[None]:
         raise SystemExit(INTERRUPTED) from None
 
 
+def warn(message: str) -> None:
+    """A warning on standard error."""
+    click.echo(f"warning: {message}", err=True)
+
+
 def say(message: str) -> None:
     """An error message on standard error, each line marked."""
     for line in message.splitlines():

@@ -6,21 +6,19 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any
 
 from sglang_ext import embedded_model
 from sglang_ext.engine.plugin import SUPPORTED_SGLANG
-from sglang_ext.settings import EngineSettings, SettingsError
+from sglang_ext.settings import EngineSettings, SettingsError, unknown_settings
 
 DISTRIBUTION = "grape-dsl"
 GENERAL = "sglang.srt.plugins"
 PLATFORMS = "sglang.srt.platforms"
 PLUGIN = "grape"
 CPU_PLATFORM = "grape_cpu"
-# Read elsewhere than in the engine's settings.
-_OTHER_VARIABLES = {"GRAPE_CACHE_DIR", "GRAPE_API_KEY"}
 
 
 @dataclass(slots=True)
@@ -137,12 +135,7 @@ def plugin_problems(found: Mapping[str, list[EntryPoint]], environ: Mapping[str,
 
 
 def _settings(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    known = {f"GRAPE_{setting.name.upper()}" for setting in fields(EngineSettings)} | _OTHER_VARIABLES
-    problems = [
-        f"{name} is set, but Grape has no such setting. Known: {', '.join(sorted(known))}."
-        for name in sorted(environ)
-        if name.startswith("GRAPE_") and name not in known
-    ]
+    problems = unknown_settings(environ)
     try:
         return EngineSettings.from_environment(environ).as_dict(), problems
     except SettingsError as error:

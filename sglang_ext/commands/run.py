@@ -18,7 +18,7 @@ from rich.console import Console
 from grape_dsl.cli import ExitCode
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
-from sglang_ext.commands.failures import reported
+from sglang_ext.commands.failures import reported, warn
 from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.program import load_program
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
@@ -31,6 +31,7 @@ from sglang_ext.driver.errors import InputError
 from sglang_ext.driver.inputs import complete_inputs, read_objects, read_options
 from sglang_ext.driver.run_factory import Streaming, check_program
 from sglang_ext.driver.timeline import Timeline
+from sglang_ext.settings import unknown_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def run(
     Exit codes: 0 done, 1 the program has errors or a run failed, 2 wrong usage or input, 3 engine, 130 Ctrl-C.
     """
     signal.signal(signal.SIGTERM, _terminated)
+    for unknown in unknown_settings():
+        warn(unknown)
     with reported():
         if file == "-" and inputs == "-":
             raise InputError("standard input can hold the program or the inputs, not both")

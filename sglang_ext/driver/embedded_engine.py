@@ -16,7 +16,7 @@ from typing import Any
 from sglang_ext.driver import child_process
 from sglang_ext.driver.chunk_reader import ChunkReader
 from sglang_ext.driver.engine_arguments import with_defaults
-from sglang_ext.driver.engine_client import Chunk, EngineInfo, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, InputError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
 
@@ -107,7 +107,7 @@ class EmbeddedEngine:
     async def states(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(await self._engine.tokenizer_manager.get_internal_state())
 
-    async def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         reader = ChunkReader()
         try:
             outputs = await self._engine.async_generate(
@@ -120,10 +120,13 @@ class EmbeddedEngine:
                 logprob_start_len=-1,
                 stream=True,
             )
-            async for output in outputs:
-                yield reader.read(output)
+            first = await anext(outputs, None)  # only now SGLang looks at the request
         except ValueError as error:
             raise RequestRefused(str(error), 400) from error
+        if first is not None:
+            yield reader.read(first)
+        async for output in outputs:
+            yield reader.read(output)
 
     async def abort(self, rid: str) -> None:
         self._engine.tokenizer_manager.abort_request(rid)

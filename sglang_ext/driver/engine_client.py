@@ -11,7 +11,7 @@ from sglang_ext.driver.record import TokenLogprob
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRequest:
+class GenerateRequest:
     """One generate request.
 
     Args:
@@ -75,7 +75,7 @@ class EngineClient(Protocol):
     async def states(self) -> tuple[Mapping[str, Any], ...]:
         """The internal state of each scheduler, now."""
 
-    def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         """The chunks of one request, the last with its finish reason.
 
         Raises RequestRefused if the engine does not take it, EngineError if the engine is gone.

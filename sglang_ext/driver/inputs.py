@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from grape_dsl.diagnostics import naming_hint
+from grape_dsl.lone_surrogate import lone_surrogate
 from grape_dsl.variables import VariableKind
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.errors import InputError
@@ -19,7 +20,8 @@ def complete_inputs(workflow: Workflow, given: Mapping[str, object], where: str 
         where: names the source in messages, such as `runs.jsonl, line 3`.
 
     Raises:
-        InputError: an unknown or missing input, or a value that is no text; every finding is in the message.
+        InputError: an unknown or missing input, or a value that is no text or that UTF-8 cannot hold; every
+            finding is in the message.
     """
     known = {v.name: v for v in workflow.variables.values() if v.kind is VariableKind.INPUT}
     problems = []
@@ -30,6 +32,11 @@ def complete_inputs(workflow: Workflow, given: Mapping[str, object], where: str 
             )
         elif not isinstance(value, str):
             problems.append(f"input {name!r} must be text, not {type(value).__name__}")
+        elif fault := lone_surrogate(value):
+            problems.append(f"input {name!r} has {fault}; write whole characters")
+    for name, variable in known.items():
+        if name not in given and (fault := lone_surrogate(variable.default or "")):
+            problems.append(f"the default of input {name!r} has {fault}; write whole characters")
     missing = [name for name, v in known.items() if name not in given and v.default is None]
     if missing:
         problems.append(
@@ -81,7 +88,8 @@ def read_objects(path: str, standard_input: Iterable[str]) -> Iterator[tuple[str
     if path == "-":
         yield from _lines("standard input", standard_input)
     elif path.endswith(".jsonl"):
-        yield from _lines(path, read_text(Path(path), "--inputs").splitlines())
+        # JSON lines end at line feeds alone: other characters that Python counts as line ends may stand in texts.
+        yield from _lines(path, _as_written(Path(path), "--inputs").split("\n"))
     else:
         value = _json(path, read_text(Path(path), "--inputs"))
         many = isinstance(value, list)
@@ -91,9 +99,17 @@ def read_objects(path: str, standard_input: Iterable[str]) -> Iterator[tuple[str
 
 
 def read_text(path: Path, what: str) -> str:
-    """A file's text; raises InputError naming `what` if it cannot be read or is not UTF-8."""
+    """A file's text with line ends of any kind as `\\n`.
+
+    Raises:
+        InputError: the file cannot be read or is not UTF-8; the message names `what`.
+    """
+    return _as_written(path, what).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _as_written(path: Path, what: str) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{what}: {path} is not UTF-8 text (byte {error.start})") from error
     except OSError as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sglang_ext.driver.engine_client import TaskRequest
+from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.prompts import TaskPlan
 from sglang_ext.driver.sampling import logprob_count, sampling_params
 from sglang_ext.driver.task_output import TaskOutput
 from sglang_ext.tasks.hint import Known, TaskHint, Timeouts, envelope, input_ids, request_id
 
 
-def held_request(run: str, plan: TaskPlan, tasks: int) -> TaskRequest:
+def held_request(run: str, plan: TaskPlan, tasks: int) -> GenerateRequest:
     """The request of a task that the engine completes by itself.
 
     Args:
@@ -31,7 +31,7 @@ def held_request(run: str, plan: TaskPlan, tasks: int) -> TaskRequest:
     return _request(run, plan, input_ids(plan.segments), envelope(hint))
 
 
-def complete_request(run: str, plan: TaskPlan, outputs: Mapping[str, TaskOutput]) -> TaskRequest:
+def complete_request(run: str, plan: TaskPlan, outputs: Mapping[str, TaskOutput]) -> GenerateRequest:
     """The request of a task with all its ids, an ordinary one for the engine.
 
     Args:
@@ -43,8 +43,8 @@ def complete_request(run: str, plan: TaskPlan, outputs: Mapping[str, TaskOutput]
     return _request(run, plan, ids, None)
 
 
-def _request(run: str, plan: TaskPlan, ids: list[int], hint: dict[str, object] | None) -> TaskRequest:
-    return TaskRequest(
+def _request(run: str, plan: TaskPlan, ids: list[int], hint: dict[str, object] | None) -> GenerateRequest:
+    return GenerateRequest(
         rid=request_id(run, plan.index),
         input_ids=ids,
         sampling=sampling_params(plan.name, plan.options),

@@ -7,6 +7,7 @@ from typing import Literal
 
 from grape_dsl.compiler import CompiledWorkflow, compile
 from grape_dsl.encoding import ChatEncoder, EncodingError
+from grape_dsl.lone_surrogate import lone_surrogate
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.engine_client import EngineClient, EngineInfo
@@ -98,9 +99,26 @@ def check_program(workflow: Workflow | CompiledWorkflow, edge_weight: int = DEFA
 
     Raises:
         DiagnosticError: the workflow has errors.
-        InputError: an option of a task that the runtime does not support.
+        InputError: an option of a task that the runtime does not support, or a text that UTF-8 cannot hold.
     """
     program = workflow if isinstance(workflow, CompiledWorkflow) else compile(workflow, edge_weight=edge_weight)
     for task in program.workflow.tasks.values():
         sampling_params(task.name, program.workflow.options(task))
+    _check_texts(program)
     return program
+
+
+def _check_texts(program: CompiledWorkflow) -> None:
+    """Workflows that are written in Python can have texts that no engine takes."""
+    texts = [
+        (name, "its prompt", part)
+        for name in program.graph.tasks()
+        for node in program.graph.chain(name)
+        for part in node.parts
+        if isinstance(part, str)
+    ]
+    for task in program.workflow.tasks.values():
+        texts += [(task.name, "a stop text", stop) for stop in program.workflow.options(task).stop or ()]
+    for name, what, text in texts:
+        if fault := lone_surrogate(text):
+            raise InputError(f"task {name!r}: {what} ({text[:40]!r}) has {fault}; write whole characters")

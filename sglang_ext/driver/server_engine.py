@@ -11,13 +11,14 @@ from typing import Any
 import httpx
 
 from sglang_ext.driver.chunk_reader import ChunkReader
-from sglang_ext.driver.engine_client import Chunk, EngineInfo, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
+from sglang_ext.settings import API_KEY
 
-API_KEY = "GRAPE_API_KEY"
 _CONNECT_SECONDS = 10.0
 _ANSWER_SECONDS = 60.0
+_SHOWN_BYTES = 200
 
 
 class ServerEngine:
@@ -92,7 +93,7 @@ class ServerEngine:
             raise EngineError(f"{self._url} does not answer /server_info as an SGLang server does: {error}") from error
         return info
 
-    async def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         assert self._client is not None, "the engine was not started"
         body: dict[str, Any] = {
             "rid": request.rid,
@@ -111,21 +112,33 @@ class ServerEngine:
                 opened.set()
                 if response.status_code != 200:
                     raise RequestRefused(_message(await response.aread()), response.status_code)
-                async for line in response.aiter_lines():
-                    if not line.startswith("data:"):
+                async for line in _lines(response.aiter_bytes()):
+                    if not line.startswith(b"data:"):
                         continue
-                    data = line.removeprefix("data:").strip()
-                    if data == "[DONE]":
+                    data = line.removeprefix(b"data:").strip()
+                    if data == b"[DONE]":
                         return
-                    output = json.loads(data)
-                    if "error" in output:
-                        raise RequestRefused(_message(data.encode()), output["error"].get("code"))
-                    yield reader.read(output)
+                    yield self._read(data, reader, request.rid)
         except httpx.HTTPError as error:
             raise EngineError(f"the connection to {self._url} broke: {error or type(error).__name__}") from error
         finally:
             opened.set()
             del self._opened[request.rid]
+
+    def _read(self, data: bytes, reader: ChunkReader, rid: str) -> Chunk:
+        try:
+            output = json.loads(data)
+            error = output.get("error")
+            if error is None:
+                return reader.read(output)
+        except (ValueError, LookupError, TypeError, AttributeError) as fault:
+            shown = data if len(data) <= _SHOWN_BYTES else data[:_SHOWN_BYTES] + b"..."
+            raise EngineError(
+                f"the server {self._url} sent what is no output of SGLang in its answer to request {rid}: "
+                f"{shown.decode(errors='replace')!r} ({type(fault).__name__}: {fault}); look into the server's log, "
+                "and at any proxy between"
+            ) from fault
+        raise RequestRefused(_message(data), error.get("code") if isinstance(error, dict) else None)
 
     async def abort(self, rid: str) -> None:
         assert self._client is not None, "the engine was not started"
@@ -147,6 +160,17 @@ class ServerEngine:
     async def close(self) -> None:
         if self._client is not None:
             await self._client.aclose()
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines of an event stream. They end at line feeds alone; texts in them have other line ends as they are."""
+    rest = b""
+    async for part in parts:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line
+    if rest:
+        yield rest
 
 
 def _message(body: bytes) -> str:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from grape_dsl.task import Timeout
-from sglang_ext.driver.engine_client import Chunk, EngineClient, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, EngineClient, GenerateRequest
 from sglang_ext.driver.errors import RequestRefused
 from sglang_ext.driver.events import Event, TaskSubmitted, Token
 from sglang_ext.driver.prompts import TaskPlan
@@ -77,7 +77,7 @@ class TaskCall:
         reports = self.meta.get("grape")
         return reports[-1] if reports else {}
 
-    async def execute(self, request: TaskRequest) -> None:
+    async def execute(self, request: GenerateRequest) -> None:
         """Submit the task and read its output to the end.
 
         Raises:

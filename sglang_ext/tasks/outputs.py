@@ -10,7 +10,7 @@ from sglang_ext.tasks.output_ids import Matched
 
 
 class OutputStream(Protocol):
-    """Turns raw output ids into a reader's ids; `sglang_ext.tasks.output_ids` has the one in use."""
+    """Turns raw output ids into a reader's ids; `sglang_ext.tasks.streaming_output` has the one in use."""
 
     def push(self, ids: Sequence[int]) -> list[int]:
         """Take new raw ids; returns those that are settled for a reader."""

@@ -12,7 +12,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from grape_dsl.encoding import ChatEncoder
-from sglang_ext.driver.engine_client import Chunk, EngineInfo, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, RequestRefused
 from sglang_ext.tasks.hint import Hole, Known, TaskHint, read_hint
 
@@ -68,7 +68,7 @@ class FakeEngine:
     script: Callable[[str], Reply | str]
     grape: Mapping[str, Any] | None = field(default_factory=lambda: GRAPE)
     prompts: dict[str, str] = field(default_factory=dict)
-    requests: list[TaskRequest] = field(default_factory=list)
+    requests: list[GenerateRequest] = field(default_factory=list)
     aborts: list[str] = field(default_factory=list)
     live: set[str] = field(default_factory=set)
     closed: bool = False
@@ -101,7 +101,7 @@ class FakeEngine:
     async def close(self) -> None:
         self.closed = True
 
-    async def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         self.requests.append(request)
         self.live.add(request.rid)
         self._aborted[request.rid] = asyncio.Event()
@@ -111,7 +111,7 @@ class FakeEngine:
         finally:
             self.live.discard(request.rid)
 
-    async def _answer(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    async def _answer(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         hint = None
         if request.hint is not None:
             actions = [(a["action_type"], a["action_version"], a["payload"]) for a in request.hint["actions"]]
@@ -166,7 +166,7 @@ class FakeEngine:
 
     def _end(
         self,
-        request: TaskRequest,
+        request: GenerateRequest,
         prompt: list[int],
         finish: Mapping[str, Any],
         output: list[int] | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sglang_ext.settings import EngineSettings, SettingsError, Streaming
+from sglang_ext.settings import EngineSettings, SettingsError, Streaming, unknown_settings
 
 
 def test_defaults_and_variables() -> None:
@@ -30,3 +30,11 @@ def test_defaults_and_variables() -> None:
 def test_a_bad_value_names_the_variable(name: str, text: str, expected: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}='{text}'.*{expected}"):
         EngineSettings.from_environment({name: text})
+
+
+def test_names_that_nothing_reads() -> None:
+    known = {f"GRAPE_{name.upper()}": "" for name in EngineSettings().as_dict()}
+    assert unknown_settings({**known, "GRAPE_CACHE_DIR": "", "GRAPE_API_KEY": "", "PATH": "", "grape_lapse": ""}) == []
+    slip, strange = unknown_settings({"GRAPE_Q": "1", "GRAPE_PREFIL_BUDGET": "7"})
+    assert slip == "GRAPE_PREFIL_BUDGET is set, but Grape has no such setting; did you mean GRAPE_PREFILL_BUDGET?"
+    assert strange.startswith("GRAPE_Q is set") and "known settings: GRAPE_API_KEY, GRAPE_CACHE_DIR, " in strange

@@ -286,6 +286,13 @@ class TestTemplateDialect:
         assert encoder.encode(turn("user", "x")) != before
 
 
+@pytest.mark.parametrize("at_start", [True, False])
+def test_half_a_surrogate_pair_is_told(smollm, at_start):
+    with pytest.raises(EncodingError, match=r"\('ab\\udc00c'\) has U\+DC00 at character 3, half of a surrogate pair"):
+        smollm.encoder.text.encode("ab\udc00c", at_start=at_start)
+    assert smollm.encoder.text.decode(smollm.encoder.text.encode("\U0001f600")) == "\U0001f600"
+
+
 def test_pieces_out_of_order_are_a_fault_of_the_caller(smollm):
     for pieces in ([TurnStart("user")], [TurnEnd()], ["x", *turn("user", "y")], [TurnStart("user"), TurnStart("user")]):
         with pytest.raises(ValueError):

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from sglang_ext.driver.engine_client import Chunk, TaskRequest
+from sglang_ext.driver.engine_client import Chunk, GenerateRequest
 
-Figures = Callable[[TaskRequest], Mapping[str, Any]]
+Figures = Callable[[GenerateRequest], Mapping[str, Any]]
 
 
 class FakeSource:
@@ -28,7 +28,7 @@ class FakeSource:
         figures: Figures = lambda _: {},
         short: int = 0,
     ) -> None:
-        self.requests: list[TaskRequest] = []
+        self.requests: list[GenerateRequest] = []
         self.log: list[str] = []
         self._turn = turn
         self._warm = warm
@@ -40,7 +40,7 @@ class FakeSource:
         """(tokens of the prompt, tokens wanted) of each request, in the order of arrival."""
         return [(len(request.input_ids), request.sampling["max_new_tokens"]) for request in self.requests]
 
-    async def generate(self, request: TaskRequest) -> AsyncIterator[Chunk]:
+    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
         self.requests.append(request)
         wanted = request.sampling["max_new_tokens"]
         name = f"{len(request.input_ids)}+{wanted}"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sglang_ext.commands import doctor as command
-from sglang_ext.commands.installation import GENERAL, PLATFORMS, Report, plugin_problems
+from sglang_ext.commands.installation import GENERAL, PLATFORMS, Report, look, plugin_problems
 
 FOUND = {
     GENERAL: [EntryPoint("grape", "sglang_ext.engine.plugin:register", GENERAL), EntryPoint("other", "x:y", GENERAL)],
@@ -41,6 +41,15 @@ def test_settings_that_switch_plugins_off(environ: dict[str, str], on_cpu: bool,
 def test_entry_points_that_are_missing() -> None:
     problems = plugin_problems({GENERAL: [], PLATFORMS: []}, {}, on_cpu=True)
     assert len(problems) == 2 and "entry point 'grape'" in problems[0] and "'grape_cpu'" in problems[1]
+
+
+def test_settings_are_looked_at() -> None:
+    report = look({"GRAPE_LAPS": "1"})
+    assert report.settings["lapse"] == 30.0
+    assert "GRAPE_LAPS is set, but Grape has no such setting; did you mean GRAPE_LAPSE?" in report.problems
+    assert look({"GRAPE_LAPSE": "1"}).settings["lapse"] == 1.0
+    report = look({"GRAPE_LAPSE": "soon"})
+    assert report.settings == {} and any("GRAPE_LAPSE='soon'" in problem for problem in report.problems)
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,28 @@ def test_what_is_wrong_is_found_before_an_engine_starts(
     assert message in result.stderr and "Traceback" not in result.stderr
 
 
+def test_text_that_is_no_utf_8_is_found_before_an_engine_starts(
+    invoke: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> Engine:
+        raise AssertionError("an engine was asked for")
+
+    monkeypatch.setattr(command, "new_engine", never)
+    (folder / "many.jsonl").write_text('{"question": "one"}\n\n{"question": "two \\ud800"}\n')
+    result = invoke("pair.flow", "--inputs", "many.jsonl")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: many.jsonl, line 3: input 'question' has U+D800 at character 5")
+
+
+def test_settings_that_nothing_reads_are_told_once(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPE_STREAMIN", "off")
+    lines = "".join(json.dumps({"question": q}) + "\n" for q in ("one", "two"))
+    result = invoke("pair.flow", "--inputs", "-", input=lines)
+    assert result.exit_code == 0 and "because" in result.stdout
+    warning = "warning: GRAPE_STREAMIN is set, but Grape has no such setting; did you mean GRAPE_STREAMING"
+    assert result.stderr.startswith(warning) and len(result.stderr.splitlines()) == 1
+
+
 def test_options_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """What new_engine makes of them; two of them contradict each other."""
     options = command._Options(1, False, False, None, True, None, "m", "http://x", None, False)

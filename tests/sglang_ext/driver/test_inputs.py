@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grape_dsl.variables import InputVar
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.errors import InputError
 from sglang_ext.driver.inputs import complete_inputs, read_objects, read_option, read_options
@@ -26,12 +27,21 @@ def test_defaults_fill_in(chain: Workflow) -> None:
         ({"question": "q", "questoin": "r"}, "'questoin' is not an input of workflow search; did you mean 'question'"),
         ({"question": 3}, "input 'question' must be text, not int"),
         ({"question": "q", "answer": "a"}, "'answer' is not an input"),
+        ({"question": "why\ud800"}, "input 'question' has U+D800 at character 4, half of a surrogate pair"),
     ],
 )
 def test_what_is_wrong_is_said(chain: Workflow, values: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as error:
         complete_inputs(chain, values, "runs.jsonl, line 3")
     assert message in str(error.value) and str(error.value).startswith("runs.jsonl, line 3: ")
+
+
+def test_defaults_are_looked_at_where_they_are_used() -> None:
+    workflow = Workflow("w")
+    workflow.add_variable("x", InputVar, default="\udfff")
+    with pytest.raises(InputError, match=r"the default of input 'x' has U\+DFFF at character 1"):
+        complete_inputs(workflow, {})
+    assert complete_inputs(workflow, {"x": "y"}) == {"x": "y"}
 
 
 def test_all_faults_are_told_at_once(chain: Workflow) -> None:
@@ -80,3 +90,16 @@ def test_many_runs(tmp_path: Path) -> None:
         (tmp_path / "d.jsonl").write_text(text)
         with pytest.raises(InputError, match=message):
             list(read_objects(f"{tmp_path}/d.jsonl", []))
+
+
+def test_json_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    texts = ["a\u2028b\u2029c\x85d", "e\x7f"]
+    lines = "".join(json.dumps({"q": text}, ensure_ascii=False) + "\r\n" for text in texts)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + (lines + '{"q":\r"f"}\n{').encode())
+    found = read_objects(str(path), [])
+    assert [next(found) for _ in range(3)] == [
+        (f"{path}, line {number}", {"q": text}) for number, text in enumerate([*texts, "f"], 1)
+    ]
+    with pytest.raises(InputError, match="line 4: not JSON"):
+        next(found)

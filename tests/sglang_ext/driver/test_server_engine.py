@@ -13,7 +13,7 @@ import pytest
 
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.engine import Engine
-from sglang_ext.driver.engine_client import TaskRequest
+from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.errors import EngineError, RunFailedError
 from sglang_ext.driver.record import ErrorKind
 from sglang_ext.driver.server_engine import ServerEngine
@@ -30,7 +30,11 @@ class Stream(httpx.AsyncByteStream):
 
 
 class FakeServer:
-    """SGLang's HTTP paths on top of an engine without a model."""
+    """SGLang's HTTP paths on top of an engine without a model.
+
+    `text` stands raw in each output, as SGLang sends it; `instead` replaces a line of the stream; `size` cuts the
+    stream into parts of so many bytes.
+    """
 
     def __init__(self, folder: Path, script: Any, **info: Any) -> None:
         self.engine = FakeEngine(folder, script)
@@ -39,6 +43,9 @@ class FakeServer:
         self.bodies: list[dict[str, Any]] = []
         self.opened_late = False
         self.broken = False
+        self.text = ""
+        self.instead: bytes | None = None
+        self.size: int | None = None
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
@@ -55,10 +62,16 @@ class FakeServer:
         self.bodies.append(body)
         if self.opened_late:
             await asyncio.sleep(0.3)
-        return httpx.Response(200, stream=Stream(self._answer(body)))
+        return httpx.Response(200, stream=Stream(self._parts(self._answer(body))))
+
+    async def _parts(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for line in lines:
+            size = self.size or len(line)
+            for start in range(0, len(line), size):
+                yield line[start : start + size]
 
     async def _answer(self, body: dict[str, Any]) -> AsyncIterator[bytes]:
-        request = TaskRequest(body["rid"], body["input_ids"], body["sampling_params"], body.get("kv_hints"))
+        request = GenerateRequest(body["rid"], body["input_ids"], body["sampling_params"], body.get("kv_hints"))
         ids: list[int] = []
         try:
             async for chunk in self.engine.generate(request):
@@ -66,7 +79,9 @@ class FakeServer:
                     raise httpx.ReadError("connection reset")
                 ids += chunk.ids
                 meta = {**chunk.meta, "finish_reason": chunk.finish}
-                yield b"data: " + json.dumps({"text": "", "output_ids": ids, "meta_info": meta}).encode() + b"\n\n"
+                output = {"text": self.text, "output_ids": ids, "meta_info": meta}
+                line = b"data: " + json.dumps(output, ensure_ascii=False).encode()
+                yield (line if self.instead is None else self.instead) + b"\n\n"
         except Exception as error:
             if isinstance(error, httpx.HTTPError):
                 raise
@@ -167,6 +182,41 @@ def test_a_broken_connection(tokenizer_path: Path, chain: Workflow) -> None:
     server = FakeServer(tokenizer_path, answers)
     server.broken = True
     with connected(server) as engine, pytest.raises(EngineError, match="connection to http://fake broke"):
+        engine.run(chain, question="q")
+
+
+@pytest.mark.parametrize("size", [None, 1, 7])
+def test_lines_end_at_line_feeds_alone(tokenizer_path: Path, chain: Workflow, size: int | None) -> None:
+    server = FakeServer(tokenizer_path, answers)
+    server.text, server.size = "a\u2028b\u2029c\x85d\x1ce", size
+    with connected(server) as engine:
+        assert engine.run(chain, question="q").outputs["answer"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b'data: {"output_ids": [1', "'{\"output_ids\": [1' (JSONDecodeError: "),
+        (b"data: \xff", "'\N{REPLACEMENT CHARACTER}' (UnicodeDecodeError: "),
+        (b"data: [1]", "'[1]' (AttributeError: "),
+        (b"data: {}", "'{}' (KeyError: 'meta_info')"),
+        (b'data: {"meta_info": "' + b"x" * 1000 + b'"}', "x...' ("),
+    ],
+)
+def test_what_is_no_output(tokenizer_path: Path, chain: Workflow, line: bytes, shown: str) -> None:
+    server = FakeServer(tokenizer_path, answers)
+    server.instead = line
+    with connected(server) as engine, pytest.raises(EngineError) as failure:
+        engine.run(chain, question="q")
+    message = str(failure.value)
+    assert message.startswith("the server http://fake sent what is no output of SGLang in its answer to request ")
+    assert shown in message and message.endswith("proxy between") and len(message) < 600
+
+
+def test_a_refusal_of_another_shape(tokenizer_path: Path, chain: Workflow) -> None:
+    server = FakeServer(tokenizer_path, answers)
+    server.instead = b'data: {"error": "overloaded"}'
+    with connected(server) as engine, pytest.raises(RunFailedError, match="overloaded"):
         engine.run(chain, question="q")
 
 
