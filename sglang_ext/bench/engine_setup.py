@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from sglang.srt.platforms import current_platform
 
 from sglang_ext.bench.arms import EngineKind
 from sglang_ext.bench.gap_record import EngineRecord
@@ -60,7 +61,7 @@ class EngineSetup:
                 raise InputError(f"--{name.replace('_', '-')} is set by the benchmark itself; leave it out")
         settings = {"max_total_tokens": _POOL_TOKENS} | with_defaults(model, given)
         self.model = model
-        self.on_cpu = settings.get("device") == "cpu"
+        self.on_cpu = current_platform.device_type == "cpu"
         self._flags = [
             "--sleep-on-idle",  # an engine at rest would otherwise spin beside the one that is measured
             *_as_flags({k: v for k, v in settings.items() if k not in given and k not in _OWN_FLAGS}),

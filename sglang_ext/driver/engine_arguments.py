@@ -8,17 +8,9 @@ from typing import Any, NoReturn
 
 from sglang_ext.driver.errors import InputError
 
-# Of a machine without an accelerator. The KV pool is counted in tokens, since SGLang's share of the
-# device's memory would be a share of the machine's. Mixed chunks let a prefill ride along with decodes.
-CPU_DEFAULTS: Mapping[str, Any] = {
-    "device": "cpu",
-    "dtype": "bfloat16",
-    "disable_cuda_graph": True,
-    "mem_fraction_static": 0.1,
-    "max_total_tokens": 32768,
-    "enable_mixed_chunk": True,
-    "chunked_prefill_size": 512,
-}
+# Of a machine without an accelerator, beside what the platform sets: a prefill rides along with decodes.
+# The platform cannot set it, since SGLang's flag has no third state for "not given".
+CPU_DEFAULTS: Mapping[str, Any] = {"enable_mixed_chunk": True}
 # What the driver relies on or would have to ignore.
 REFUSED: Mapping[str, str] = {
     "chat_template": "Grape renders the chat template that lies with the tokenizer",

@@ -50,7 +50,8 @@ def test_what_the_user_gives_wins() -> None:
     found = with_defaults("m", {"dtype": "float32", "log_level": "error"})
     assert (found["dtype"], found["log_level"], found["model_path"]) == ("float32", "error", "m")
     expected = CPU_DEFAULTS if current_platform.device_type == "cpu" else {}
-    assert {name: found.get(name) for name in expected} == {**expected, "dtype": "float32"}
+    assert {name: found.get(name) for name in expected} == expected
+    assert with_defaults("m", {"enable_mixed_chunk": False})["enable_mixed_chunk"] is False
 
 
 @pytest.mark.parametrize("name", REFUSED)

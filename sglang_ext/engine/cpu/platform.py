@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from sglang.srt.platforms.cpu import CpuDeviceMixin
@@ -13,6 +14,8 @@ DEFAULT_POOL_TOKENS = 32768
 DEFAULT_MEMORY_FRACTION = 0.1
 DEFAULT_CHUNK = 512
 ATTENTION = "grape_cpu"
+
+logger = logging.getLogger(__name__)
 
 
 class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
@@ -41,6 +44,8 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
         for name, value in defaults.items():
             if getattr(server_args, name) is None:
                 setattr(server_args, name, value)
+        if server_args.dtype == "auto":
+            server_args.dtype = "bfloat16" if _has_bf16() else "float32"
         server_args.disable_cuda_graph = True
 
     def get_default_attention_backend(self) -> str:
@@ -66,7 +71,9 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
         from sglang_ext.engine.cpu.packed_linear import pack, pack_model
 
         packed = pack_model(model)
-        dense_stack.install(model)
+        stacked = dense_stack.install(model)
+        layers = "dense layers in one loop" if stacked else "SGLang's own layers"
+        logger.info("Grape's CPU platform: %s, %d packed linear layers.", layers, len(packed))
         load = model.load_weights
 
         def load_and_pack(*args: Any, **kwargs: Any) -> Any:
@@ -78,6 +85,13 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
 
         # New weights for a running model come in here.
         model.load_weights = load_and_pack
+
+
+def _has_bf16() -> bool:
+    """Whether the CPU multiplies bfloat16 in hardware; emulated, it is slower than float32."""
+    import torch
+
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def _register() -> None:
