@@ -13,7 +13,7 @@ from sglang_ext.bench.chain import ChainShape, ChainText
 from sglang_ext.bench.sample import Sample
 from sglang_ext.bench.token_stream import TokenSource, TokenStream
 from sglang_ext.driver.engine_client import GenerateRequest
-from sglang_ext.tasks.hint import Hole, Known, TaskHint, envelope, input_ids, new_run_id, request_id
+from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, envelope, input_ids, new_run_id, request_id
 
 PREWARM_TOKENS = 16
 
@@ -43,7 +43,7 @@ class HeldClient:
                 task="B",
                 index=1,
                 tasks=2,
-                segments=[*known, Hole(task="A", weight=self._weight), Known(ids=text.suffix)],
+                segments=[*known, OutputHole(task="A", weight=self._weight), Known(ids=text.suffix)],
             ),
         )
         a, b = TokenStream("A", shape.output), TokenStream("B", shape.answer)

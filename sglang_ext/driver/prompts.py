@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from grape_dsl.compiler import CompiledWorkflow
-from grape_dsl.encoding import ChatEncoder
-from grape_dsl.encoding import Hole as TextHole
+from grape_dsl.encoding import ChatEncoder, Hole
 from grape_dsl.graph.micro_task import InputPart, MicroTask, MicroTaskKind, TurnEnd, TurnStart
 from grape_dsl.graph.micro_task_graph import MicroTaskGraph
 from grape_dsl.task import Options
-from sglang_ext.tasks.hint import Hole, Identity, Known, Strip
+from sglang_ext.tasks.hint import Identity, Known, OutputHole, Strip
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +27,13 @@ class TaskPlan:
     index: int
     variable: str
     options: Options
-    segments: tuple[Known | Hole, ...]
+    segments: tuple[Known | OutputHole, ...]
     readers: tuple[str, ...]
 
     @property
     def upstream(self) -> tuple[str, ...]:
         """The tasks whose outputs this one's prompt has, each once, in prompt order."""
-        return tuple(dict.fromkeys(segment.task for segment in self.segments if isinstance(segment, Hole)))
+        return tuple(dict.fromkeys(segment.task for segment in self.segments if isinstance(segment, OutputHole)))
 
 
 def plan_tasks(program: CompiledWorkflow, inputs: Mapping[str, str], encoder: ChatEncoder) -> dict[str, TaskPlan]:
@@ -48,7 +47,7 @@ def plan_tasks(program: CompiledWorkflow, inputs: Mapping[str, str], encoder: Ch
     segments = {name: tuple(_segments(graph, name, inputs, encoder)) for name in names}
     readers: dict[str, list[str]] = {name: [] for name in names}
     for name in names:
-        for source in dict.fromkeys(s.task for s in segments[name] if isinstance(s, Hole)):
+        for source in dict.fromkeys(s.task for s in segments[name] if isinstance(s, OutputHole)):
             readers[source].append(name)
     return {
         name: TaskPlan(
@@ -65,20 +64,20 @@ def plan_tasks(program: CompiledWorkflow, inputs: Mapping[str, str], encoder: Ch
 
 def _segments(
     graph: MicroTaskGraph, task: str, inputs: Mapping[str, str], encoder: ChatEncoder
-) -> Iterator[Known | Hole]:
+) -> Iterator[Known | OutputHole]:
     chain = graph.chain(task)
     late = iter([node for node in chain if node.kind is MicroTaskKind.DYNAMIC_PREFILL])
     for part in encoder.encode(list(_pieces(chain, inputs))):
-        if not isinstance(part, TextHole):
+        if not isinstance(part, Hole):
             yield Known(ids=list(part))
             continue
         strip = part.strip_left or part.strip_right
         weight = graph.digraph.edges[f"{part.task}/decode", next(late).id]["edge"].weight
         transform = Strip(left=part.strip_left, right=part.strip_right) if strip else Identity()
-        yield Hole(task=part.task, transform=transform, weight=weight)
+        yield OutputHole(task=part.task, transform=transform, weight=weight)
 
 
-def _pieces(chain: list[MicroTask], inputs: Mapping[str, str]) -> Iterator[str | TurnStart | TurnEnd | TextHole]:
+def _pieces(chain: list[MicroTask], inputs: Mapping[str, str]) -> Iterator[str | TurnStart | TurnEnd | Hole]:
     for node in chain:
         for part in node.parts:
             if isinstance(part, InputPart):
@@ -86,4 +85,4 @@ def _pieces(chain: list[MicroTask], inputs: Mapping[str, str]) -> Iterator[str |
             else:
                 yield part
         if node.source is not None:
-            yield TextHole(node.source.task, node.source.strip, node.source.strip)
+            yield Hole(node.source.task, node.source.strip, node.source.strip)

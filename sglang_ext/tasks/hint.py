@@ -50,7 +50,7 @@ class Strip(_Model):
     right: bool = True
 
 
-class Hole(_Model):
+class OutputHole(_Model):
     """The output of task `task`, streamed in chunks of `weight` tokens."""
 
     task: str
@@ -87,13 +87,13 @@ class TaskHint(_Model):
     index: int = Field(ge=0)
     tasks: int = Field(ge=1)
     readers: list[str] = []
-    segments: list[Known | Hole]
+    segments: list[Known | OutputHole]
     timeout: Timeouts = Timeouts()
     slo: dict[str, Any] | None = None
 
     @property
-    def holes(self) -> list[Hole]:
-        return [segment for segment in self.segments if isinstance(segment, Hole)]
+    def holes(self) -> list[OutputHole]:
+        return [segment for segment in self.segments if isinstance(segment, OutputHole)]
 
     @property
     def known_tokens(self) -> int:
@@ -122,7 +122,7 @@ def envelope(hint: TaskHint) -> dict[str, Any]:
     return {"protocol_version": PROTOCOL_VERSION, "message_id": request, "actions": [action]}
 
 
-def input_ids(segments: Sequence[Known | Hole]) -> list[int]:
+def input_ids(segments: Sequence[Known | OutputHole]) -> list[int]:
     """The ids that go with the request itself: the first known segment, else a placeholder."""
     first = segments[0] if segments else None
     return list(first.ids) if isinstance(first, Known) and first.ids else [PLACEHOLDER_ID]

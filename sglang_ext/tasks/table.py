@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from sglang_ext.tasks.hint import Hole, TaskHint
+from sglang_ext.tasks.hint import OutputHole, TaskHint
 from sglang_ext.tasks.output_ids import Matched
 from sglang_ext.tasks.outputs import Feed, MakeStream, Output
 from sglang_ext.tasks.state import TaskState
@@ -132,7 +132,7 @@ class RunTable:
         """Append to the task's prompt what has become known; returns how many ids."""
         run = self._runs[task.hint.run]
 
-        def find(hole: Hole) -> Feed | None:
+        def find(hole: OutputHole) -> Feed | None:
             output = run.outputs.get(hole.task)
             return None if output is None else output.feed(*hole.sides)
 

@@ -6,11 +6,11 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sglang_ext.tasks.hint import Hole, Known, TaskHint, request_id
+from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, request_id
 from sglang_ext.tasks.outputs import Feed
 from sglang_ext.tasks.state import ENDS, TaskState, step
 
-FindFeed = Callable[[Hole], Feed | None]
+FindFeed = Callable[[OutputHole], Feed | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -54,12 +54,12 @@ class Task:
         return len(self.prompt) + self._waiting + sum(len(s.ids) for s in rest if isinstance(s, Known))
 
     @property
-    def open_hole(self) -> Hole | None:
+    def open_hole(self) -> OutputHole | None:
         """The hole that the prompt stops at; None if the prompt is complete."""
         if self.complete or self._segment >= len(self.hint.segments):
             return None
         segment = self.hint.segments[self._segment]
-        return segment if isinstance(segment, Hole) else None
+        return segment if isinstance(segment, OutputHole) else None
 
     def move(self, target: TaskState) -> None:
         """Go to state `target`; raises IllegalTransition where no way leads there."""
@@ -90,7 +90,7 @@ class Task:
         """How many of the prompt's ids in [start, end) came through a hole."""
         return sum(max(0, min(end, b) - max(start, a)) for a, b in self._streamed)
 
-    def _take(self, hole: Hole, feed: Feed | None) -> bool:
+    def _take(self, hole: OutputHole, feed: Feed | None) -> bool:
         """Append ids of the open hole; returns whether the hole is closed."""
         if feed is None:
             return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sglang_ext.tasks.hint import Hole, Identity, Known, Strip, TaskHint, new_run_id, request_id
+from sglang_ext.tasks.hint import Identity, Known, OutputHole, Strip, TaskHint, new_run_id, request_id
 
 Encode = Any
 WORDS = [
@@ -80,13 +80,13 @@ class Graph:
         return next(request_id(self.run, t.index) for t in self.tasks if t.task == task)
 
 
-def build(tasks: dict[str, tuple[Sequence[Known | Hole], dict[str, Any]]], **common: Any) -> Graph:
+def build(tasks: dict[str, tuple[Sequence[Known | OutputHole], dict[str, Any]]], **common: Any) -> Graph:
     """A graph of (segments, sampling parameters) by task name, upstreams first."""
     run = new_run_id()
     readers: dict[str, list[str]] = {name: [] for name in tasks}
     for name, (segments, _) in tasks.items():
         for segment in segments:
-            if isinstance(segment, Hole):
+            if isinstance(segment, OutputHole):
                 readers[segment.task].append(name)
     hints = [
         TaskHint(
@@ -95,7 +95,7 @@ def build(tasks: dict[str, tuple[Sequence[Known | Hole], dict[str, Any]]], **com
             index=i,
             tasks=len(tasks),
             readers=readers[name],
-            segments=[s for s in segments if isinstance(s, Hole) or s.ids],
+            segments=[s for s in segments if isinstance(s, OutputHole) or s.ids],
             **common,
         )
         for i, (name, (segments, _)) in enumerate(tasks.items())
@@ -118,18 +118,18 @@ def random_graph(seed: int, encode: Encode, *, tokens: tuple[int, int] = (48, 64
     rng = random.Random(seed)
     count = rng.randint(2, 8)
     depth: dict[str, int] = {}
-    tasks: dict[str, tuple[list[Known | Hole], dict[str, Any]]] = {}
+    tasks: dict[str, tuple[list[Known | OutputHole], dict[str, Any]]] = {}
     for i in range(count):
         name = f"t{i}"
         usable = [n for n in tasks if depth[n] < 6]
         chosen = rng.sample(usable, min(len(usable), rng.randint(1, fan))) if i else []
-        segments: list[Known | Hole] = []
+        segments: list[Known | OutputHole] = []
         if rng.random() < 0.8 or not chosen:
             segments.append(Known(ids=encode(text(rng, rng.randint(3, 120)))))
         for upstream in chosen:
             transform = Strip() if rng.random() < 0.4 else Identity()
             segments.append(
-                Hole(task=upstream, weight=rng.choice([1, 2, 3, 5, 8, 16, 16, 32, 64]), transform=transform)
+                OutputHole(task=upstream, weight=rng.choice([1, 2, 3, 5, 8, 16, 16, 32, 64]), transform=transform)
             )
             if rng.random() < 0.7:
                 segments.append(Known(ids=encode(" " + text(rng, rng.randint(1, 30)))))

@@ -8,7 +8,7 @@ from typing import Any
 
 from sglang_ext.engine.clock import TaskClock
 from sglang_ext.settings import EngineSettings
-from sglang_ext.tasks.hint import Hole, Known, TaskHint, Timeouts, new_run_id
+from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, Timeouts, new_run_id
 from sglang_ext.tasks.table import RunTable
 
 
@@ -53,8 +53,8 @@ def test_a_run_may_not_live_for_ever() -> None:
     run = new_run_id()
     hints = [
         TaskHint(run=run, task="a", index=0, tasks=3, segments=[Known(ids=[1])]),
-        TaskHint(run=run, task="b", index=1, tasks=3, segments=[Hole(task="a")]),
-        TaskHint(run=run, task="c", index=2, tasks=3, segments=[Hole(task="a")]),
+        TaskHint(run=run, task="b", index=1, tasks=3, segments=[OutputHole(task="a")]),
+        TaskHint(run=run, task="c", index=2, tasks=3, segments=[OutputHole(task="a")]),
     ]
     requests = []
     for hint in hints:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from grape_dsl.encoding import TextEncoder
-from sglang_ext.tasks.hint import Hole, Known, TaskHint, Timeouts, new_run_id
+from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, Timeouts, new_run_id
 from tests.engine.client import Answer, ask, body, new_client, submit
 from tests.engine.graphs import Graph, build
 from tests.engine.reference import compare
@@ -33,7 +33,7 @@ def test_a_run_timeout_is_told_as_one(engine: Server, encode: Encode) -> None:
     two = build(
         {
             "a": (segments, {"max_new_tokens": 3000, "ignore_eos": True}),
-            "b": ([known(encode, 5, 1), Hole(task="a")], {}),
+            "b": ([known(encode, 5, 1), OutputHole(task="a")], {}),
         },
         timeout=Timeouts(run=0.4),
     )
@@ -47,7 +47,7 @@ def test_a_run_timeout_is_told_as_one(engine: Server, encode: Encode) -> None:
 def test_tasks_that_wait_for_each_other_are_told(engine: Server, encode: Encode) -> None:
     run = new_run_id()
     hints = [
-        TaskHint(run=run, task=mine, index=i, tasks=2, segments=[known(encode, 5), Hole(task=upstream)])
+        TaskHint(run=run, task=mine, index=i, tasks=2, segments=[known(encode, 5), OutputHole(task=upstream)])
         for i, (mine, upstream) in enumerate([("x", "y"), ("y", "x")])
     ]
     answers = submitted(engine, Graph(run, hints, {"x": {}, "y": {}}))
@@ -79,7 +79,7 @@ def test_ids_that_no_model_has_harm_nobody_else(
 def test_a_task_that_is_refused_within_a_step_is_told(engine: Server, encode: Encode) -> None:
     """A grammar that is new to the engine is ready in the middle of a step; another task waits there."""
     bystander = pair(encode, tokens=20)
-    too_long = [Known(ids=encode("river ") * 5000), Hole(task="a")]
+    too_long = [Known(ids=encode("river ") * 5000), OutputHole(task="a")]
     new = {"regex": f"[a-c]{{{1 + time.time_ns() % 89}}}d"}
     graph = build({"a": ([known(encode, 5)], {}), "b": (too_long, new)})
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from grape_dsl.encoding import TextEncoder
-from sglang_ext.tasks.hint import Hole, Known, Strip
+from sglang_ext.tasks.hint import Known, OutputHole, Strip
 from tests.engine.client import Answer, ask, body, generate, new_client, run_all, stream, submit
 from tests.engine.graphs import Graph, build, random_graph, text
 from tests.engine.reference import compare, reader_output
@@ -39,7 +39,7 @@ def known(encode: Encode, words: int, seed: int = 0) -> Known:
 
 def pair(encode: Encode, *, tokens: int = 120, weight: int = 4, before: int = 40, **params: Any) -> Graph:
     """A -> B, fixed text around the hole."""
-    hole = Hole(task="a", weight=weight)
+    hole = OutputHole(task="a", weight=weight)
     return build(
         {
             "a": ([known(encode, 20)], {"max_new_tokens": tokens, "ignore_eos": True, **params}),
@@ -51,7 +51,7 @@ def pair(encode: Encode, *, tokens: int = 120, weight: int = 4, before: int = 40
 def chain(encode: Encode, length: int, tokens: int) -> Graph:
     tasks: dict[str, Any] = {"t0": ([known(encode, 20)], {"max_new_tokens": tokens, "ignore_eos": True})}
     for i in range(1, length):
-        segments = [known(encode, 30, i), Hole(task=f"t{i - 1}", weight=8), known(encode, 3, i)]
+        segments = [known(encode, 30, i), OutputHole(task=f"t{i - 1}", weight=8), known(encode, 3, i)]
         tasks[f"t{i}"] = (segments, {"max_new_tokens": tokens, "ignore_eos": True})
     return build(tasks)
 
@@ -260,7 +260,9 @@ def test_kind_10_stop_strings_over_chunk_borders(
     graphs = []
     for chosen in stops:
         for side in (False, True):
-            hole = Hole(task="a", weight=weight, transform=Strip()) if side else Hole(task="a", weight=weight)
+            hole = (
+                OutputHole(task="a", weight=weight, transform=Strip()) if side else OutputHole(task="a", weight=weight)
+            )
             graphs.append(
                 build(
                     {
@@ -292,15 +294,15 @@ def test_kind_11_empty_outputs(engine: Server, stock: Server, codec: TextEncoder
         works = build(
             {
                 "a": (segments, end),
-                "b": ([known(encode, 9, 1), Hole(task="a"), known(encode, 3, 2)], {}),
-                "c": ([Hole(task="a", transform=Strip()), known(encode, 3, 3)], {}),
-                "d": ([known(encode, 9, 4), Hole(task="a")], {}),
+                "b": ([known(encode, 9, 1), OutputHole(task="a"), known(encode, 3, 2)], {}),
+                "c": ([OutputHole(task="a", transform=Strip()), known(encode, 3, 3)], {}),
+                "d": ([known(encode, 9, 4), OutputHole(task="a")], {}),
             }
         )
         (got,) = run_all(engine.url, [works], at_once=1)
         assert got["a"].figures["output_ids"] == []
         compare(stock.url, [works], [got], codec)
-        alone = build({"a": (segments, end), "b": ([Hole(task="a")], {})})
+        alone = build({"a": (segments, end), "b": ([OutputHole(task="a")], {})})
         (got,) = run_all(engine.url, [alone], at_once=1)
         assert got["a"].ok
         assert "empty" in got["b"].message
@@ -316,7 +318,7 @@ def test_kind_12_the_context_is_passed_by_the_last_chunk(
     graphs, fits = [], []
     for over in (-2, -1, 0, 1, 2, 30):
         size = CONTEXT + over - tokens - answer
-        b = ([Known(ids=filler[:size]), Hole(task="a", weight=8)], {"max_new_tokens": answer})
+        b = ([Known(ids=filler[:size]), OutputHole(task="a", weight=8)], {"max_new_tokens": answer})
         a = ([known(encode, 20)], {"max_new_tokens": tokens, "ignore_eos": True})
         graphs.append(build({"a": a, "b": b}))
         fits.append(over <= 0)
@@ -371,7 +373,7 @@ def test_a_task_that_lapsed_goes_on_though_no_id_comes(
     plain = pair(encode, tokens=2)
     (answers,) = run_all(tight.url, [plain], at_once=1)
     end = {"stop_token_ids": [answers["a"].output_ids[0]]}
-    graph = build({"a": (plain.tasks[0].segments, end), "b": ([known(encode, 60, 1), Hole(task="a")], {})})
+    graph = build({"a": (plain.tasks[0].segments, end), "b": ([known(encode, 60, 1), OutputHole(task="a")], {})})
 
     async def main() -> dict[str, Answer]:
         async with new_client() as client:

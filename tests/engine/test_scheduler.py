@@ -17,7 +17,7 @@ from sglang_ext.engine.held_tasks import HeldTasks
 from sglang_ext.engine.scheduler import GrapeScheduler
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.settings import EngineSettings
-from sglang_ext.tasks.hint import Hole, Known, TaskHint, envelope, new_run_id, request_id
+from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, envelope, new_run_id, request_id
 from sglang_ext.tasks.state import TaskState
 
 VOCAB = 100
@@ -40,7 +40,7 @@ def scheduler() -> Any:
 
 def request(index: int = 0, run: str | None = None, ids: list[int] | None = None, **params: Any) -> TaskRequest:
     """A task that reads another, as it comes to the scheduler."""
-    segments = [Known(ids=ids or [1, 2]), Hole(task="upstream")]
+    segments = [Known(ids=ids or [1, 2]), OutputHole(task="upstream")]
     hint = TaskHint(run=run or new_run_id(), task=f"t{index}", index=index, tasks=9, segments=segments)
     sampling = SamplingParams(max_new_tokens=4, **params)
     sampling.normalize(SimpleNamespace(encode=lambda text, add_special_tokens: [0] * len(text)))

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from grape_dsl.encoding import TextEncoder
-from sglang_ext.tasks.hint import Hole, Known
+from sglang_ext.tasks.hint import Known, OutputHole
 from tests.engine.client import run_all
 from tests.engine.graphs import build, text
 from tests.engine.reference import compare
@@ -21,7 +21,7 @@ def test_siblings_share_their_fixed_prefix(
     tasks = {"a": ([Known(ids=encode(text(rng, 20)))], {"max_new_tokens": 60, "ignore_eos": True})}
     for name in ("b", "c", "d"):
         own = Known(ids=[*shared, *encode(f" part {name}")])
-        tasks[name] = ([own, Hole(task="a", weight=8), Known(ids=encode(" end"))], {"max_new_tokens": 8})  # type: ignore[assignment]
+        tasks[name] = ([own, OutputHole(task="a", weight=8), Known(ids=encode(" end"))], {"max_new_tokens": 8})  # type: ignore[assignment]
     graph = build(tasks)  # type: ignore[arg-type]
     (answers,) = run_all(engine.url, [graph], at_once=1)
     compare(stock.url, [graph], [answers], codec)

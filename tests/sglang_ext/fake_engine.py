@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from grape_dsl.encoding import ChatEncoder
 from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, RequestRefused
-from sglang_ext.tasks.hint import Hole, Known, TaskHint, read_hint
+from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, read_hint
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -197,7 +197,7 @@ class FakeEngine:
             if isinstance(segment, Known):
                 prompt += segment.ids
             else:
-                assert isinstance(segment, Hole)
+                assert isinstance(segment, OutputHole)
                 output = await asyncio.shield(self._output(hint.run, segment.task))
                 text = self.encoder.text.decode(output)
                 left, right = segment.sides

@@ -9,7 +9,7 @@ import pytest
 from sglang_ext.bench.chain import ChainShape, ChainText
 from sglang_ext.bench.clients import HeldClient, PlainClient, PrewarmClient
 from sglang_ext.driver.errors import EngineError
-from sglang_ext.tasks.hint import Hole, Known, read_hint
+from sglang_ext.tasks.hint import Known, OutputHole, read_hint
 from tests.sglang_ext.bench.fake_source import FakeSource
 
 SHAPE = ChainShape(known=20, output=40, start=5, suffix=3, answer=4)
@@ -119,7 +119,7 @@ def test_held_submits_both_tasks_at_once(known):
     a, b = hints
     assert a.run == b.run
     assert (a.task, a.index, a.tasks, a.readers) == ("A", 0, 2, ["B"])
-    assert b.segments == [*([Known(ids=TEXT.known)] if known else []), Hole(task="A", weight=7), Known(ids=[3])]
+    assert b.segments == [*([Known(ids=TEXT.known)] if known else []), OutputHole(task="A", weight=7), Known(ids=[3])]
     assert sample.engine is not None
     assert sample.engine.gap_s == pytest.approx(0.2)
     assert [tokens for _, _, tokens in sample.engine.late_pieces] == [16, 11]

@@ -9,8 +9,8 @@ import pytest
 from sglang_ext.tasks.hint import (
     ACTION_TYPE,
     HintError,
-    Hole,
     Known,
+    OutputHole,
     Strip,
     TaskHint,
     envelope,
@@ -26,13 +26,19 @@ def actions(hint: TaskHint) -> list[tuple[str, str, Any]]:
 
 
 def make(**changes: Any) -> TaskHint:
-    values = {"run": new_run_id(), "task": "b", "index": 1, "tasks": 3, "segments": [Known(ids=[1, 2]), Hole(task="a")]}
+    values = {
+        "run": new_run_id(),
+        "task": "b",
+        "index": 1,
+        "tasks": 3,
+        "segments": [Known(ids=[1, 2]), OutputHole(task="a")],
+    }
     return TaskHint(**(values | changes))
 
 
 def test_a_hint_survives_the_wire() -> None:
     hint = make(
-        segments=[Hole(task="a", weight=3, transform=Strip(left=False)), Known(ids=[7])],
+        segments=[OutputHole(task="a", weight=3, transform=Strip(left=False)), Known(ids=[7])],
         readers=["c"],
         timeout={"run": 2.5},
         slo={"tbt": {"steps": 3}},
@@ -79,6 +85,6 @@ def test_no_request_id_is_a_prefix_of_another() -> None:
 
 
 def test_a_request_has_the_first_known_ids_or_a_placeholder() -> None:
-    assert input_ids([Known(ids=[4, 5]), Hole(task="a")]) == [4, 5]
-    assert input_ids([Hole(task="a"), Known(ids=[4])]) == [0]
+    assert input_ids([Known(ids=[4, 5]), OutputHole(task="a")]) == [4, 5]
+    assert input_ids([OutputHole(task="a"), Known(ids=[4])]) == [0]
     assert input_ids([]) == [0]

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sglang_ext.tasks.hint import Hole, Known, TaskHint, new_run_id, request_id
+from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, new_run_id, request_id
 from sglang_ext.tasks.output_ids import Matched
 from sglang_ext.tasks.outputs import OutputStream
 from sglang_ext.tasks.state import ENDS, WAYS, IllegalTransition, TaskState, step
@@ -41,7 +41,7 @@ def chain(size: int, weight: int = 4) -> list[TaskHint]:
     run = new_run_id()
     hints = []
     for i in range(size):
-        hole = [Hole(task=f"t{i - 1}", weight=weight)] if i else []
+        hole = [OutputHole(task=f"t{i - 1}", weight=weight)] if i else []
         segments = [Known(ids=[100 + i]), *hole, Known(ids=[200 + i])]
         hints.append(TaskHint(run=run, task=f"t{i}", index=i, tasks=size, segments=segments))
     return hints
@@ -127,7 +127,7 @@ def reading(tasks: dict[str, list[str]]) -> dict[str, TaskHint]:
     """A run of tasks that each read others."""
     run = new_run_id()
     return {
-        name: TaskHint(run=run, task=name, index=i, tasks=len(tasks), segments=[Hole(task=u) for u in upstreams])
+        name: TaskHint(run=run, task=name, index=i, tasks=len(tasks), segments=[OutputHole(task=u) for u in upstreams])
         for i, (name, upstreams) in enumerate(tasks.items())
     }
 
