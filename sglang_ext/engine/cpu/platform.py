@@ -47,6 +47,8 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
         if server_args.dtype == "auto":
             server_args.dtype = "bfloat16" if _has_bf16() else "float32"
         server_args.disable_cuda_graph = True
+        # At rest SGLang polls without pause, which takes a whole core from whoever else works on this machine.
+        server_args.sleep_on_idle = True
 
     def get_default_attention_backend(self) -> str:
         return ATTENTION
