@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grape_dsl.diagnostics import Diagnostic, DiagnosticError, Related, Span
+from grape_dsl.diagnostics import Diagnostic, DiagnosticError, Related, Span, naming_hint
 from grape_dsl.names import check_name
 from grape_dsl.prompt import Prompt
 from grape_dsl.prompt_reading import PromptLike, TextLike, read_prompt, read_text
@@ -38,7 +38,7 @@ class Workflow:
     def add_variable(
         self,
         name: str,
-        kind: VariableKind,
+        kind: VariableKind | str,
         *,
         default: str | None = None,
         value: TextLike | None = None,
@@ -46,13 +46,18 @@ class Workflow:
         """Declare a variable.
 
         Args:
+            kind: `InputVar`, `IntermediateVar` or `OutputVar`, or its name.
             default: text of an InputVar that the caller may leave out.
             value: template text of a fragment; such a variable has no writing task.
 
         Raises:
-            DiagnosticError: the name is taken or no name, or the template cannot be read.
+            DiagnosticError: the name is taken or no name, there is no such kind, or the template cannot be read.
         """
-        return self.declare(Variable(name, kind, default, None if value is None else read_text(value)))
+        kinds = [valid.value for valid in VariableKind]
+        if kind not in kinds:
+            message = f"variable {name!r}: {kind!r} is no kind of variable"
+            raise DiagnosticError([Diagnostic("bad-argument", message, hint=naming_hint(str(kind), kinds, "kinds"))])
+        return self.declare(Variable(name, VariableKind(kind), default, None if value is None else read_text(value)))
 
     def add_task(
         self,

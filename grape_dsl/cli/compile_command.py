@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grape_dsl.cli.program_file import compile_file
+from grape_dsl.cli.program_file import compile_program
+from grape_dsl.cli.python_program import ProgramError
 from grape_dsl.graph.micro_task_graph import MicroTaskGraph
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 
@@ -44,16 +45,20 @@ def compile_command(
 ) -> None:
     """Print the micro-task graph of a program.
 
-    FILE is a .flow program; - reads it from standard input. Errors and warnings go to standard error.
+    FILE is a .flow program, - reads it from standard input; or a Python file or module that holds a workflow, with
+    :NAME behind it where it holds several. Errors and warnings go to standard error.
 
     Exit codes: 0 printed, 1 the program has errors, 2 wrong usage or a file that cannot be read, 3 missing package.
     """
     if stats and form not in ("text", "json"):
         raise click.UsageError(f"--stats goes with --format text or json, not {form}")
-    if tokenizer is None:
-        graph = compile_file(file, edge_weight=edge_weight, as_json=json_diagnostics).graph
-    else:
-        graph = _in_tokens(file, edge_weight, tokenizer, json_diagnostics)
+    try:
+        if tokenizer is None:
+            graph = compile_program(file, edge_weight=edge_weight, as_json=json_diagnostics).graph
+        else:
+            graph = _in_tokens(file, edge_weight, tokenizer, json_diagnostics)
+    except ProgramError as error:
+        raise click.UsageError(str(error)) from None
     figures = None
     if stats:
         from grape_dsl.early_share import stats_of
@@ -68,7 +73,7 @@ def _in_tokens(file: str, edge_weight: int, tokenizer: str, as_json: bool) -> Mi
 
     counter = token_counter(tokenizer)
     try:
-        return compile_file(file, edge_weight=edge_weight, counter=counter, as_json=as_json).graph
+        return compile_program(file, edge_weight=edge_weight, counter=counter, as_json=as_json).graph
     except EncodingError as error:
         raise click.BadParameter(str(error), param_hint="--tokenizer") from None
 

@@ -1,4 +1,4 @@
-"""Program files on the command line: compiled, or refused with diagnostics on standard error."""
+"""Programs on the command line: compiled, or refused with diagnostics on standard error."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import replace
 import click
 
 from grape_dsl.cli import ExitCode
+from grape_dsl.cli.python_program import python_workflow
 from grape_dsl.compiler import CompiledWorkflow, compile
 from grape_dsl.diagnostics import Diagnostic, DiagnosticError
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
@@ -20,30 +21,42 @@ from grape_dsl.syntax import parse_text
 from grape_dsl.syntax.source import decode_source, read_source
 
 
-def compile_file(
-    path: str,
+def compile_program(
+    name: str,
     *,
     edge_weight: int = DEFAULT_EDGE_WEIGHT,
     counter: TokenCounter | None = None,
     as_json: bool = False,
 ) -> CompiledWorkflow:
-    """Read and compile the program at `path`, `-` for standard input; warnings and errors go to standard error.
+    """Read and compile a program; warnings and errors go to standard error.
+
+    Args:
+        name: a `.flow` file, `-` for standard input, or what `python_workflow` takes.
 
     Raises:
+        ProgramError: as `python_workflow`.
         SystemExit: with `ExitCode.FAILED` for a program with errors, `ExitCode.USAGE` for a file that cannot be read.
     """
     sources: dict[str | None, str] = {}
+    diagnostics, refused = None, ExitCode.FAILED
     try:
-        source = decode_source(sys.stdin.buffer.read(), "<stdin>") if path == "-" else read_source(path)
-        sources[source.file] = source.text
-        loaded = parse_text(source.text, source.file)
-        compiled = compile(loaded.workflow, edge_weight=edge_weight, counter=counter)
+        workflow = python_workflow(name)
+        if workflow is None:
+            refused = ExitCode.USAGE
+            source = decode_source(sys.stdin.buffer.read(), "<stdin>") if name == "-" else read_source(name)
+            refused = ExitCode.FAILED
+            sources[source.file] = source.text
+            loaded = parse_text(source.text, source.file)
+            # Reading has already found what the compiler finds, and knows the places better.
+            workflow, diagnostics = loaded.workflow, loaded.diagnostics
+        compiled = compile(workflow, edge_weight=edge_weight, counter=counter)
     except DiagnosticError as error:
         show_diagnostics(error.diagnostics, sources, as_json=as_json)
-        raise SystemExit(ExitCode.FAILED if sources else ExitCode.USAGE) from None
-    # Reading has already found what the compiler finds, and knows the places better.
-    show_diagnostics(loaded.diagnostics, sources, as_json=as_json)
-    return replace(compiled, diagnostics=loaded.diagnostics)
+        raise SystemExit(refused) from None
+    if diagnostics is not None:
+        compiled = replace(compiled, diagnostics=diagnostics)
+    show_diagnostics(compiled.diagnostics, sources, as_json=as_json)
+    return compiled
 
 
 def show_diagnostics(

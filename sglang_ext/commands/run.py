@@ -16,11 +16,12 @@ import click
 from rich.console import Console
 
 from grape_dsl.cli import ExitCode
+from grape_dsl.cli.program_file import compile_program
+from grape_dsl.cli.python_program import ProgramError
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.commands.failures import reported, warn
 from sglang_ext.commands.model_progress import fetch_embedded_model
-from sglang_ext.commands.program import load_program
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
 from sglang_ext.commands.run_progress import RunProgress
 from sglang_ext.commands.run_session import RunSession
@@ -102,7 +103,7 @@ def run(
     with reported():
         if file == "-" and inputs == "-":
             raise InputError("standard input can hold the program or the inputs, not both")
-        program = check_program(load_program(file, edge_weight))
+        program = check_program(_compiled(file, edge_weight))
         values = _inputs(program, input_, inputs)
         failed = _run(program, values, inputs is not None and len(values) != 1, flags, _Options(**options))
     raise SystemExit(ExitCode.FAILED if failed else ExitCode.OK)
@@ -179,6 +180,13 @@ def _execute(
         except OSError as error:
             raise InputError(f"--timeline: cannot write {options.timeline}: {error.strerror}") from error
     return session.failed
+
+
+def _compiled(file: str, edge_weight: int) -> CompiledWorkflow:
+    try:
+        return compile_program(file, edge_weight=edge_weight)
+    except ProgramError as error:
+        raise InputError(str(error)) from None
 
 
 def _terminated(*_: object) -> None:

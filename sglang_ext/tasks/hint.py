@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 PROTOCOL_VERSION = "1"
 ACTION_TYPE = "grape.task"
@@ -72,6 +72,12 @@ class Timeouts(_Model):
     idle: float | None = Field(default=None, gt=0)
 
 
+def _kind(segment: Any) -> str:
+    """Which of the two a segment is meant to be, so that an error speaks of that one alone."""
+    hole = "task" in segment if isinstance(segment, Mapping) else isinstance(segment, OutputHole)
+    return "task" if hole else "ids"
+
+
 class TaskHint(_Model):
     """One task of a run.
 
@@ -87,7 +93,7 @@ class TaskHint(_Model):
     index: int = Field(ge=0)
     tasks: int = Field(ge=1)
     readers: list[str] = []
-    segments: list[Known | OutputHole]
+    segments: list[Annotated[Annotated[Known, Tag("ids")] | Annotated[OutputHole, Tag("task")], Discriminator(_kind)]]
     timeout: Timeouts = Timeouts()
     slo: dict[str, Any] | None = None
 

@@ -111,14 +111,19 @@ class RunTable:
             raise TaskRefused(f"run {hint.run} has ended: {reason}")
         if hint.tasks > self.max_tasks:
             raise TaskRefused(f"a run may have {self.max_tasks} tasks, this one says {hint.tasks}")
+        if hint.index >= hint.tasks:
+            raise TaskRefused(f"its number {hint.index} is not below the {hint.tasks} tasks that its run has")
         self._forget_dormant()
-        run = self._runs.setdefault(hint.run, _Run(hint.tasks))
+        run = self._runs.get(hint.run) or _Run(hint.tasks)
         if run.size != hint.tasks:
-            raise TaskRefused(f"task {hint.task!r} says that its run has {hint.tasks} tasks, others said {run.size}")
-        if hint.task in run.tasks or hint.index in run.indices or hint.index >= hint.tasks:
-            raise TaskRefused(f"task {hint.task!r}, number {hint.index} of {hint.tasks}, was submitted before")
+            raise TaskRefused(f"it says that its run has {hint.tasks} tasks, others said {run.size}")
+        if hint.task in run.tasks:
+            raise TaskRefused("its run has a task of that name already")
+        if hint.index in run.indices:
+            raise TaskRefused(f"its run has a task with number {hint.index} already")
         if (path := run.cycle(hint)) is not None:
             raise TaskRefused(f"these tasks wait for each other: {' reads '.join(map(repr, path))}")
+        self._runs[hint.run] = run
         task = Task(hint, self._arrivals)
         self._arrivals += 1
         run.tasks[hint.task] = task

@@ -427,7 +427,7 @@ def test_what_a_request_may_not_ask_for(engine: Server, encode: Encode) -> None:
             return found
 
     duplicate, late, payload, rid = asyncio.run(main())
-    assert "submitted before" in duplicate
+    assert "of that name already" in duplicate
     assert "has ended" in late
     assert "tasks" in payload
     assert "request id" in rid

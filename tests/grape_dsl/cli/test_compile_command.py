@@ -58,6 +58,33 @@ def test_standard_input(program):
     assert "not UTF-8" in binary.stderr
 
 
+TWIN = """\
+from grape_dsl import Workflow
+tea = Workflow("tea")
+tea.add_variable("topic", "InputVar")
+tea.add_variable("text", "OutputVar")
+tea.add_task("write", prompt="Write about {{topic}}.", task_output="text")
+"""
+
+
+def test_python_programs(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    file = tmp_path / "tea_twin.py"
+    file.write_text(TWIN)
+    result = grape("compile", str(file))
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("workflow tea: 1 task")
+    assert grape("compile", f"{file}:tea", "--stats").exit_code == 0
+    other = grape("compile", f"{file}:coffee")
+    assert other.exit_code == 2
+    assert "no workflow 'coffee'" in other.stderr
+    assert grape("compile", str(tmp_path / "none.py")).exit_code == 2
+    file.write_text(TWIN.replace("{{topic}}", "{{topik}}"))
+    wrong = grape("compile", str(file))
+    assert wrong.exit_code == 1
+    assert "topik" in wrong.stderr
+
+
 def test_formats(program):
     assert json.loads(grape("compile", program, "--format", "json").stdout)["format"] == "grape.graph/1"
     assert grape("compile", program, "-f", "mermaid").stdout.startswith("flowchart LR\n")

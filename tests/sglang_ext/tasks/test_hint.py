@@ -8,6 +8,7 @@ import pytest
 
 from sglang_ext.tasks.hint import (
     ACTION_TYPE,
+    ACTION_VERSION,
     HintError,
     Known,
     OutputHole,
@@ -88,3 +89,18 @@ def test_a_request_has_the_first_known_ids_or_a_placeholder() -> None:
     assert input_ids([Known(ids=[4, 5]), OutputHole(task="a")]) == [4, 5]
     assert input_ids([OutputHole(task="a"), Known(ids=[4])]) == [0]
     assert input_ids([]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("segment", "message"),
+    [
+        ({"task": "a", "weight": 0}, r"segments.0.task.weight: .*greater than or equal to 1"),
+        ({"ids": [-1]}, r"segments.0.ids.ids.0"),
+        ({}, r"segments.0.ids.ids: Field required"),
+        (7, r"segments.0.ids"),
+    ],
+)
+def test_an_error_in_a_segment_speaks_of_its_own_kind(segment: object, message: str) -> None:
+    payload = make(segments=[Known(ids=[1])]).model_dump(mode="json") | {"segments": [segment]}
+    with pytest.raises(HintError, match=message):
+        read_hint([(ACTION_TYPE, ACTION_VERSION, payload)])

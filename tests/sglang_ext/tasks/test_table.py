@@ -102,8 +102,12 @@ def test_what_a_run_may_not_do() -> None:
     table = RunTable(max_tasks=5)
     first, second = chain(2)
     table.add(first, plain)
-    with pytest.raises(TaskRefused, match="submitted before"):
+    with pytest.raises(TaskRefused, match="of that name already"):
         table.add(first, plain)
+    with pytest.raises(TaskRefused, match="with number 0 already"):
+        table.add(second.model_copy(update={"index": 0}), plain)
+    with pytest.raises(TaskRefused, match="number 7 is not below the 2 tasks"):
+        table.add(second.model_copy(update={"index": 7}), plain)
     with pytest.raises(TaskRefused, match="others said 2"):
         table.add(second.model_copy(update={"tasks": 3}), plain)
     with pytest.raises(TaskRefused, match="may have 5"):

@@ -1,4 +1,4 @@
-"""The program that a command is given: a `.flow` file, or a Python file or module that holds a workflow."""
+"""Programs in Python on the command line: a file or a module that holds a workflow."""
 
 from __future__ import annotations
 
@@ -8,34 +8,27 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from grape_dsl.cli import ExitCode
-from grape_dsl.cli.program_file import compile_file, show_diagnostics
-from grape_dsl.compiler import CompiledWorkflow, compile
-from grape_dsl.diagnostics import DiagnosticError, naming_hint
+from grape_dsl.diagnostics import naming_hint
 from grape_dsl.workflow import Workflow
-from sglang_ext.driver.errors import InputError
 
 DEFAULT_NAME = "workflow"
 
 
-def load_program(name: str, edge_weight: int) -> CompiledWorkflow:
-    """Compile the program `name`: FILE.flow, FILE.py, FILE.py:NAME, MODULE or MODULE:NAME; `-` is `.flow` text.
+class ProgramError(ValueError):
+    """A Python file or module that cannot be read, or that holds no such workflow."""
+
+
+def python_workflow(name: str) -> Workflow | None:
+    """The workflow that FILE.py, FILE.py:NAME, MODULE or MODULE:NAME names; None where `name` is no such thing.
 
     Raises:
-        InputError: a Python file or module that cannot be read, or that holds no such workflow.
-        SystemExit: a program with errors; they are shown.
+        ProgramError: the file or module cannot be read, or holds no such workflow.
+        DiagnosticError: the program in it has errors.
     """
     path, _, attribute = name.rpartition(":") if not Path(name).exists() and ":" in name else (name, "", "")
     if not (path.endswith(".py") or attribute or _is_module(path)):
-        return compile_file(path, edge_weight=edge_weight)
-    try:
-        workflow = _workflow(_module(path), path, attribute or None)
-        compiled = compile(workflow, edge_weight=edge_weight)
-    except DiagnosticError as error:
-        show_diagnostics(error.diagnostics, {})
-        raise SystemExit(ExitCode.FAILED) from None
-    show_diagnostics(compiled.diagnostics, {})
-    return compiled
+        return None
+    return _workflow(_module(path), path, attribute or None)
 
 
 def _is_module(name: str) -> bool:
@@ -51,9 +44,9 @@ def _module(path: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name != path.split(".")[0] and error.name != path:
                 raise
-            raise InputError(f"there is neither a file nor a Python module {path!r}") from error
+            raise ProgramError(f"there is neither a file nor a Python module {path!r}") from error
     if not file.is_file():
-        raise InputError(f"there is no file {path}")
+        raise ProgramError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)
@@ -71,7 +64,7 @@ def _workflow(module: ModuleType, path: str, name: str | None) -> Workflow:
         return found[name or DEFAULT_NAME]
     if name is None:
         has = f"has several: {', '.join(found)}" if found else "has none"
-        raise InputError(f"{path} must hold one workflow, or one that is called {DEFAULT_NAME!r}; it {has}")
+        raise ProgramError(f"{path} must hold one workflow, or one that is called {DEFAULT_NAME!r}; it {has}")
     if hasattr(module, name):
-        raise InputError(f"{name} in {path} is no Workflow but {type(getattr(module, name)).__name__}")
-    raise InputError(f"{path} has no workflow {name!r}; {naming_hint(name, found, 'workflows')}")
+        raise ProgramError(f"{name} in {path} is no Workflow but {type(getattr(module, name)).__name__}")
+    raise ProgramError(f"{path} has no workflow {name!r}; {naming_hint(name, found, 'workflows')}")
