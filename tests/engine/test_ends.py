@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 from grape_dsl.encoding import TextEncoder
@@ -12,10 +11,8 @@ from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, Timeouts, new_run
 from tests.engine.client import Answer, ask, body, new_client, submit
 from tests.engine.graphs import Graph, build
 from tests.engine.reference import compare
+from tests.engine.scenarios import Encode, chain, check_alive_and_right, known, pair, wait_for_nothing_left
 from tests.engine.server import Server
-from tests.engine.test_faults import chain, check_alive_and_right, known, pair, wait_for_nothing_left
-
-Encode = Callable[[str], list[int]]
 
 
 def submitted(server: Server, graph: Graph) -> dict[str, Answer]:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from sglang_ext.tasks.hint import Known, OutputHole, Strip
 from tests.engine.client import Answer, ask, body, generate, new_client, run_all, stream, submit
 from tests.engine.graphs import Graph, build, random_graph, text
 from tests.engine.reference import compare, reader_output
+from tests.engine.scenarios import Encode, chain, check_alive_and_right, known, pair, wait_for_nothing_left
 from tests.engine.server import Server, serve
 
-Encode = Callable[[str], list[int]]
 CONTEXT = 4096
 
 
@@ -31,46 +31,6 @@ def tight(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     patience = {"GRAPE_UPSTREAM_TIMEOUT": "2", "GRAPE_LAPSE": "0.4"}
     with serve(tiny_model, tmp_path_factory.mktemp("tight"), flags, environment=patience) as server:
         yield server
-
-
-def known(encode: Encode, words: int, seed: int = 0) -> Known:
-    return Known(ids=encode(text(random.Random(seed), words)))
-
-
-def pair(encode: Encode, *, tokens: int = 120, weight: int = 4, before: int = 40, **params: Any) -> Graph:
-    """A -> B, fixed text around the hole."""
-    hole = OutputHole(task="a", weight=weight)
-    return build(
-        {
-            "a": ([known(encode, 20)], {"max_new_tokens": tokens, "ignore_eos": True, **params}),
-            "b": ([known(encode, before, 1), hole, known(encode, 4, 2)], {"max_new_tokens": 12}),
-        }
-    )
-
-
-def chain(encode: Encode, length: int, tokens: int) -> Graph:
-    tasks: dict[str, Any] = {"t0": ([known(encode, 20)], {"max_new_tokens": tokens, "ignore_eos": True})}
-    for i in range(1, length):
-        segments = [known(encode, 30, i), OutputHole(task=f"t{i - 1}", weight=8), known(encode, 3, i)]
-        tasks[f"t{i}"] = (segments, {"max_new_tokens": tokens, "ignore_eos": True})
-    return build(tasks)
-
-
-def wait_for_nothing_left(server: Server, limit: float = 15.0) -> None:
-    until = time.monotonic() + limit
-    while set(server.counts().values()) != {0}:
-        assert server.alive(), server.tail()
-        assert time.monotonic() < until, server.counts()
-        time.sleep(0.1)
-
-
-def check_alive_and_right(server: Server, stock: Server, codec: TextEncoder, encode: Encode, seed: int) -> None:
-    """Nothing is left of earlier runs, SGLang's own idle check passed, and a new run is right."""
-    wait_for_nothing_left(server)
-    time.sleep(0.2)
-    assert server.alive(), server.tail()
-    graph = random_graph(seed, encode)
-    compare(stock.url, [graph], run_all(server.url, [graph], at_once=1), codec)
 
 
 async def abort(client: httpx.AsyncClient, url: str, rid: str) -> None:

@@ -17,10 +17,9 @@ from sglang.srt.models.qwen2 import Qwen2Model
 from sglang.srt.models.qwen3 import Qwen3Model
 from sglang.srt.runtime_context import get_parallel, get_server_args
 from torch import Tensor, nn
-from torch.nn.functional import silu
 
 from sglang_ext.engine.cpu.attention_backend import GrapeAttentionBackend
-from sglang_ext.engine.cpu.fused_ops import angles, normalize, rotate_heads
+from sglang_ext.engine.cpu.fused_ops import angles, normalize, rotate_heads, silu_and_mul
 from sglang_ext.engine.cpu.packed_linear import PackedLinearMethod, packed_linear
 
 STACKABLE = (LlamaModel, Qwen2Model, Qwen3Model)
@@ -89,8 +88,8 @@ def _attention(
 
 
 def _mlp(layer: _Layer, x: Tensor) -> Tensor:
-    gate, up = packed_linear(x, layer.gate_up, layer.gate_up.bias).chunk(2, -1)
-    return packed_linear(silu(gate).mul_(up), layer.down, layer.down.bias)
+    gated = silu_and_mul(None, packed_linear(x, layer.gate_up, layer.gate_up.bias))
+    return packed_linear(gated, layer.down, layer.down.bias)
 
 
 def _layer(layer: Any) -> _Layer:
