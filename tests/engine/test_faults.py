@@ -384,13 +384,17 @@ def test_what_a_request_may_not_ask_for(engine: Server, encode: Encode) -> None:
             foreign = body(pair(encode).tasks[0], {"max_new_tokens": 3})
             foreign["rid"] = "mine"
             found.append((await ask(client, engine.url, foreign)).message)
+            contrary = body(pair(encode).tasks[0], {"max_new_tokens": 3})
+            contrary["input_ids"] = [7, *contrary["input_ids"]]
+            found.append((await ask(client, engine.url, contrary)).message)
             return found
 
-    duplicate, late, payload, rid = asyncio.run(main())
+    duplicate, late, payload, rid, ids = asyncio.run(main())
     assert "of that name already" in duplicate
     assert "has ended" in late
     assert "tasks" in payload
     assert "request id" in rid
+    assert "first segment" in ids
     wait_for_nothing_left(engine)
     assert engine.alive(), engine.tail()
 
