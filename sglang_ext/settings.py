@@ -38,8 +38,13 @@ class EngineSettings:
     """Settings of the scheduler's extension; field `x_y` is read from `GRAPE_X_Y`.
 
     Args:
-        prefill_budget: tokens of prefill per step beside decodes, complete prompts included; early
-            work takes what they leave.
+        policy: the scheduling policy, by name.
+        policy_off: parts of it that are switched off, a comma list of names.
+        eviction: who gives KV back first under pressure, by name.
+        slo_ttft, slo_tbt: latency objectives of requests without their own, such as `250ms`, `1.5s` or `3x`
+            (unloaded decode steps); empty means none.
+        prefill_budget: tokens of prefill per step beside decodes, complete prompts included, in the policy
+            `budget`; early work takes what they leave.
         max_held_rows: tasks that may hold KV before they run.
         kv_reserve: share of the free KV that early prefill leaves alone.
         max_tasks: tasks that one run may have.
@@ -51,6 +56,11 @@ class EngineSettings:
     """
 
     streaming: Streaming = Streaming.ON
+    policy: str = "budget"
+    policy_off: str = ""
+    eviction: str = "distance"
+    slo_ttft: str = ""
+    slo_tbt: str = ""
     prefill_budget: int = 64
     max_held_rows: int = 64
     kv_reserve: float = 0.25
