@@ -9,6 +9,7 @@ the first segment, or the placeholder `[0]`; a request with any others is refuse
 
 from __future__ import annotations
 
+import re
 import reprlib
 import secrets
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ ACTION_TYPE = "grape.task"
 ACTION_VERSION = "1"
 # Stands in the request where a prompt begins with a hole; SGLang wants at least one id.
 PLACEHOLDER_ID = 0
+_REQUEST_ID = re.compile(r"([0-9a-f]{32})\.([0-9]{5,})\.")
 
 
 class HintError(ValueError):
@@ -118,6 +120,12 @@ def new_run_id() -> str:
 def request_id(run: str, index: int) -> str:
     """The request id of a task: of one length and closed by a dot, so that none is a prefix of another."""
     return f"{run}.{index:05d}."
+
+
+def read_request_id(rid: str) -> tuple[str, int] | None:
+    """The run and the number of the task with this request id; None if it is no task's."""
+    found = _REQUEST_ID.fullmatch(rid)
+    return None if found is None else (found[1], int(found[2]))
 
 
 def envelope(hint: TaskHint) -> dict[str, Any]:
