@@ -150,9 +150,9 @@ def check_input_ids(ids: Sequence[int], segments: Sequence[Known | OutputHole]) 
     """Hold the request's own ids against its hint; raises HintError where they contradict it."""
     expected, found = input_ids(segments), list(ids)
     if found not in (expected, [PLACEHOLDER_ID]):
-        first = "" if expected == [PLACEHOLDER_ID] else f"those of the hint's first segment, {_shown(expected)}, or "
+        first = "" if expected == [PLACEHOLDER_ID] else f"those of the first segment, {_shown(expected)}, or "
         raise HintError(
-            f"input_ids: the segments of its hint are a task's prompt, and the request's own ids are {first}"
+            f"input_ids: a task's prompt is what the segments of its hint say, and the request's own ids are {first}"
             f"the placeholder [{PLACEHOLDER_ID}]; got {_shown(found)}; put the whole prompt into the segments"
         )
 
