@@ -91,7 +91,9 @@ class TaskCall:
             async for chunk in self._client.generate(request):
                 self._take(chunk)
         except RequestRefused as error:
-            raise self._failed(_kind(error.status, str(error)), str(error)) from error
+            # A task that was aborted before the engine took it is refused then.
+            if self._expired is None:
+                raise self._failed(_kind(error.status, str(error)), str(error)) from error
         finally:
             self._end_s = self._seconds()
             for limit in self._limits.values():

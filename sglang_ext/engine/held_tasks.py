@@ -20,8 +20,8 @@ from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.output_lengths import OutputLengths
-from sglang_ext.policy.registry import make_policy
-from sglang_ext.policy.cost_model import CostModel
+from sglang_ext.policy.policies import new_policy
+from sglang_ext.policy.online_fit import guess
 from sglang_ext.policy.step_times import StepTimes
 from sglang_ext.settings import EngineSettings
 from sglang_ext.tasks.distances import Distances
@@ -164,7 +164,7 @@ class HeldTasks:
                 message = f"output of task {task.hint.task!r}: {error}"
                 self.end_run(task.hint.run, message, HTTPStatus.INTERNAL_SERVER_ERROR)
                 continue
-            self.lengths.observe(task.hint.task, len(req.output_ids))
+            self.lengths.learn(task.hint.task, len(req.output_ids))
             del self.requests[rid]
             self.log.state(req)
 
@@ -220,7 +220,7 @@ class HeldTasks:
 
     @cached_property
     def distances(self) -> Distances:
-        return Distances(self.table, self._expected)
+        return Distances(self.table, self._rest)
 
     @cached_property
     def objectives(self) -> Objectives:
@@ -235,11 +235,9 @@ class HeldTasks:
             reserve=settings.kv_reserve,
             budget=settings.prefill_budget,
         )
-        times = StepTimes(CostModel(fixed=0.03,row=0.002,token=0.001))
-        return StepPlanner(self, make_policy(settings.policy, configuration, times), times)
+        times = StepTimes(guess())
+        return StepPlanner(self, new_policy(settings.policy, configuration, times), times)
 
-    def _expected(self, task: Task) -> float:
-        """Tokens that a task's output is expected to have."""
+    def _rest(self, task: Task, written: int) -> float:
         req = self.requests.get(task.rid)
-        limit = req.asked_max_new_tokens if req is not None else None
-        return self.lengths.expected(task.hint.task, limit)
+        return self.lengths.rest(task.hint.task, written, req.asked_max_new_tokens if req is not None else None)

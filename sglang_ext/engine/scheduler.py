@@ -111,7 +111,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             self.held.fail_soon(task.hint.run, f"task {task.hint.task!r}: {message}", CLIENT_CLOSED_REQUEST)
 
     def abort_request(self, recv_req: Any) -> None:
-        """An abort of one task ends its whole run."""
+        """An abort of one task ends its whole run, also when it overtakes the task."""
         hit = [r for r in self.held.requests.values() if recv_req.abort_all or r.rid.startswith(recv_req.rid)]
         reason = recv_req.finished_reason or {}
         status = reason.get("status_code") or CLIENT_CLOSED_REQUEST
@@ -123,6 +123,9 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             if recv_req.abort_all or cut.rid.startswith(recv_req.rid):
                 del self.held.cut[cut.rid]
                 early_kv.withdraw(self, cut, reason.get("message") or "it was aborted", reason.get("status_code"))
+        # SGLang's tokenizer keeps requests back while generation is paused or weights change, but no aborts.
+        if not hit and (run := self.held.table.awaits(recv_req.rid)) is not None:
+            self.held.end_run(run, reason.get("message") or "it was cancelled before all of its tasks came", status)
         reasons = [(req, req.to_finish) for req in hit if req.to_finish is not None]
         super().abort_request(recv_req)
         # SGLang gives every abort with a message the status 503.

@@ -8,8 +8,8 @@ from sglang_ext.tasks.hint import Known
 from sglang_ext.tasks.table import RunTable
 from sglang_ext.tasks.task import Task
 
-Expect = Callable[[Task], float]
-"""Output tokens that a task is expected to have in all."""
+Rest = Callable[[Task, int], float]
+"""Tokens that a task's output is expected to have after so many."""
 
 
 class Distances:
@@ -18,12 +18,12 @@ class Distances:
     A task whose upstream has not arrived yet counts it as one decode, of a length that nobody knows.
 
     Args:
-        expect: expected length of a task's output, in tokens.
+        rest: what of an output is expected still to come.
     """
 
-    def __init__(self, table: RunTable, expect: Expect) -> None:
+    def __init__(self, table: RunTable, rest: Rest) -> None:
         self._table = table
-        self._expect = expect
+        self._rest = rest
 
     def hops(self, task: Task) -> int:
         """Decodes that must end before the task's own can start; 0 once its prompt is complete."""
@@ -68,4 +68,4 @@ class Distances:
 
     def _left(self, upstream: Task) -> float:
         """Tokens that an upstream is still expected to give, at least one."""
-        return max(1.0, self._expect(upstream) - self._table.output(upstream).seen)
+        return max(1.0, self._rest(upstream, self._table.output(upstream).seen))

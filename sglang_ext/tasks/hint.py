@@ -9,6 +9,7 @@ the first segment, or the placeholder `[0]`; a request with any others is refuse
 
 from __future__ import annotations
 
+import re
 import reprlib
 import secrets
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ ACTION_TYPE = "grape.task"
 ACTION_VERSION = "1"
 # Stands in the request where a prompt begins with a hole; SGLang wants at least one id.
 PLACEHOLDER_ID = 0
+_REQUEST_ID = re.compile(r"([0-9a-f]{32})\.([0-9]{5,})\.")
 
 
 class HintError(ValueError):
@@ -120,6 +122,12 @@ def request_id(run: str, index: int) -> str:
     return f"{run}.{index:05d}."
 
 
+def read_request_id(rid: str) -> tuple[str, int] | None:
+    """The run and the number of the task with this request id; None if it is no task's."""
+    found = _REQUEST_ID.fullmatch(rid)
+    return None if found is None else (found[1], int(found[2]))
+
+
 def envelope(hint: TaskHint) -> dict[str, Any]:
     """The value of `kv_hints` for a task."""
     request = request_id(hint.run, hint.index)
@@ -142,9 +150,9 @@ def check_input_ids(ids: Sequence[int], segments: Sequence[Known | OutputHole]) 
     """Hold the request's own ids against its hint; raises HintError where they contradict it."""
     expected, found = input_ids(segments), list(ids)
     if found not in (expected, [PLACEHOLDER_ID]):
-        first = "" if expected == [PLACEHOLDER_ID] else f"those of the hint's first segment, {_shown(expected)}, or "
+        first = "" if expected == [PLACEHOLDER_ID] else f"those of the first segment, {_shown(expected)}, or "
         raise HintError(
-            f"input_ids: the segments of its hint are a task's prompt, and the request's own ids are {first}"
+            f"input_ids: a task's prompt is what the segments of its hint say, and the request's own ids are {first}"
             f"the placeholder [{PLACEHOLDER_ID}]; got {_shown(found)}; put the whole prompt into the segments"
         )
 

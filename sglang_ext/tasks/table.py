@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from sglang_ext.tasks.hint import OutputHole, TaskHint
+from sglang_ext.tasks.hint import OutputHole, TaskHint, read_request_id
 from sglang_ext.tasks.output_ids import Matched
 from sglang_ext.tasks.outputs import Feed, MakeStream, Output
 from sglang_ext.tasks.state import TaskState
@@ -91,6 +91,14 @@ class RunTable:
     def knows(self, run_id: str) -> bool:
         """Whether tasks of this run have arrived, and it has not ended."""
         return run_id in self._runs
+
+    def awaits(self, rid: str) -> str | None:
+        """The run of the task with request id `rid`, if that may still arrive."""
+        run_id, index = read_request_id(rid) or ("", 0)
+        if not run_id or run_id in self._ended:
+            return None
+        run = self._runs.get(run_id)
+        return run_id if run is None or index not in run.indices else None
 
     def run_of(self, task: Task) -> list[Task]:
         """The living tasks of the same run, in the order of arrival."""
@@ -190,7 +198,7 @@ class RunTable:
         """
         run = self._runs.pop(run_id, None)
         if run is None:
-            # A run whose first task was refused: the others are on their way.
+            # None of its tasks was taken; they are on their way.
             if run_id not in self._ended:
                 self._remember(run_id, reason)
             return []

@@ -140,6 +140,26 @@ def test_pause_and_continue(engine: Server, stock: Server, codec: TextEncoder, e
     check_alive_and_right(engine, stock, codec, encode, 34)
 
 
+def test_an_abort_that_overtakes_its_task(engine: Server, encode: Encode) -> None:
+    """SGLang keeps requests back while generation is paused, and lets aborts pass."""
+    graph = chain(encode, 3, 400)
+
+    async def main() -> dict[str, Answer]:
+        async with new_client() as client:
+            (await client.post(f"{engine.url}/pause_generation", json={"mode": "retract"})).raise_for_status()
+            job = asyncio.create_task(submit(client, engine.url, graph))
+            await asyncio.sleep(0.3)
+            await abort(client, engine.url, graph.rid("t1"))
+            (await client.post(f"{engine.url}/continue_generation", json={})).raise_for_status()
+            return await job
+
+    answers = asyncio.run(main())
+    assert all("has ended: it was cancelled" in answer.message for answer in answers.values())
+    assert of_run(engine, graph) == []
+    wait_for_nothing_left(engine)
+    assert engine.alive(), engine.tail()
+
+
 def test_what_a_request_may_not_ask_for(engine: Server, encode: Encode) -> None:
     async def main() -> list[str]:
         async with new_client() as client:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sglang.srt.managers.io_struct import AbortReq
 from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR
 from sglang.srt.managers.scheduler import Scheduler
 from sglang.srt.sampling.sampling_params import SamplingParams
@@ -117,6 +118,31 @@ def test_what_nobody_foresaw_ends_one_request(scheduler: Any, monkeypatch: pytes
     scheduler.held.end_run(*failures(scheduler)[0])
     assert set(scheduler.held.counts().values()) == {0}
     assert scheduler.held.accept(request())
+    assert len(scheduler.held.growing) == 1
+
+
+def test_an_abort_that_overtakes_its_task_ends_the_run(scheduler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scheduler, "abort_request", lambda self, recv_req: None)
+    run = new_run_id()
+    scheduler.abort_request(AbortReq(rid=request_id(run, 0)))
+    for index in (1, 0):
+        late = request(index, run)
+        assert scheduler.held.accept(late)
+        assert "has ended: it was cancelled before" in late.to_finish.message
+    assert set(scheduler.held.counts().values()) == {0}
+
+
+def test_an_abort_that_comes_too_late_or_from_a_stranger_ends_no_run(
+    scheduler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scheduler, "abort_request", lambda self, recv_req: None)
+    run = new_run_id()
+    ended = request(0, run)
+    assert scheduler.held.accept(ended)
+    del scheduler.held.requests[ended.rid], scheduler.held.growing[ended.rid]
+    for rid in (ended.rid, "mine"):
+        scheduler.abort_request(AbortReq(rid=rid))
+    assert scheduler.held.accept(request(1, run))
     assert len(scheduler.held.growing) == 1
 
 

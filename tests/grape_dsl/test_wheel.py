@@ -34,9 +34,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, source, cwd=folder)
     shutil.rmtree(source)
     (wheel,) = folder.glob("grape_dsl-*.whl")
-    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", cwd=folder)
     found = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    run(found, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=folder)
+    run(sys.executable, "-m", "pip", "--python", found, "install", "--quiet", wheel, cwd=folder)
     return found
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,21 @@ def whole_model(embedded_model: Path) -> Path:
     return embedded_model
 
 
+def copying(made: Path) -> Callable[[Path, Path, Any], None]:
+    """A conversion that takes what another made, where only what happens around it matters."""
+
+    def convert(gguf_path: Path, folder: Path, progress: Any) -> None:
+        assert gguf_path.stat().st_size == wheel.GGUF_BYTES
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+
+    return convert
+
+
+@pytest.fixture
+def quick_conversion(whole_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sglang_ext.embedded_model.conversion.convert", copying(whole_model))
+
+
 def kill_at(line: str) -> None:
     """Kill a process that makes the model when it says `line`."""
     child = in_child()
@@ -67,9 +83,36 @@ def kill_at(line: str) -> None:
     child.stdout.close()
 
 
-def in_child() -> subprocess.Popen[str]:
-    code = "from sglang_ext.embedded_model import ensure\nensure(lambda step, done, n: print(step, done, flush=True))"
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+MAKE = "from sglang_ext.embedded_model import ensure\nensure(lambda step, done, n: print(step, done, flush=True))"
+# The conversion waits until another process waits for it.
+MAKE_BESIDE = """
+import sys, time
+from pathlib import Path
+from sglang_ext.embedded_model import Step, conversion, ensure
+from tests.sglang_ext.test_embedded_model import copying
+
+other, convert = Path(sys.argv[2]), copying(Path(sys.argv[1]))
+
+def tell(step, done, total):
+    print(step, done, flush=True)
+    if step is Step.WAIT:
+        other.touch()
+
+def convert_beside(gguf_path, folder, progress):
+    progress(Step.CONVERT, 0, 1)
+    until = time.monotonic() + 60
+    while not other.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    convert(gguf_path, folder, progress)
+
+conversion.convert = convert_beside
+ensure(tell)
+"""
+
+
+def in_child(code: str = MAKE, *arguments: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 class TestMaking:
@@ -89,7 +132,7 @@ class TestMaking:
         assert ensure(lambda *step: steps.append(step)) == folder
         assert steps == []
 
-    def test_killed_in_the_conversion_it_starts_over(self, cache_and_wheel):
+    def test_killed_in_the_conversion_it_starts_over(self, cache_and_wheel, quick_conversion):
         kill_at("convert 40")
         assert embedded_model.state() is State.ABSENT
         assert left_in(cache_and_wheel)
@@ -105,14 +148,15 @@ class TestMaking:
             ensure()
         assert left_in(cache_and_wheel) == []
 
-    def test_two_at_once(self, cache_and_wheel):
-        children = [in_child() for _ in range(2)]
-        outputs = [child.communicate()[0] for child in children]
+    def test_two_at_once(self, cache_and_wheel, whole_model, tmp_path):
+        children = [in_child(MAKE_BESIDE, whole_model, tmp_path / "waits") for _ in range(2)]
+        outputs = sorted(child.communicate()[0] for child in children)
         assert [child.returncode for child in children] == [0, 0]
-        assert sorted("convert" in output for output in outputs) == [False, True]
+        assert ["convert" in output for output in outputs] == [True, False]
+        assert ["wait" in output for output in outputs] == [False, True]
         assert embedded_model.state() is State.READY
 
-    def test_a_damaged_folder_is_seen_and_made_again(self, cache_and_wheel, whole_model):
+    def test_a_damaged_folder_is_seen_and_made_again(self, cache_and_wheel, whole_model, quick_conversion):
         folder = embedded_model.folder()
         shutil.copytree(whole_model, folder)
         assert embedded_model.state() is State.READY
@@ -180,7 +224,7 @@ class TestFailures:
         def full(*_: Any) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("sglang_ext.embedded_model.safetensors_file.write", full)
+        monkeypatch.setattr("sglang_ext.embedded_model.conversion.convert", full)
         with pytest.raises(EmbeddedModelError, match=r"not enough room.*No space left on device"):
             ensure()
         assert left_in(cache_and_wheel) == []

@@ -24,7 +24,9 @@ def test_results(monkeypatch):
         assert 0 < times["lowest"] <= times["median"] <= times["highest"]
         assert times["repetitions"] == 2
     assert found["ratio"] == found["cold_start"]["median"] / found["imports"]["median"]
+    monkeypatch.setattr(bench_compile, "_process", lambda command: 0.5)
     shown = CliRunner().invoke(root, ["bench", "compile", "--repetitions", "1"]).stdout
+    assert "cold start of grape compile         500.0 ms" in shown
     assert "chain of 20 tasks" in shown
     assert "prompt of      2,000 characters" in shown
 

@@ -53,7 +53,7 @@ def test_standard_input(program):
     wrong = grape("compile", "-", stdin=WRONG)
     assert wrong.exit_code == 1
     assert "<stdin>:6" in wrong.stderr
-    binary = grape("compile", "-", stdin=b"\xff\xfe")
+    binary = grape("compile", "-", stdin=b"caf\xe9")
     assert binary.exit_code == 2
     assert "not UTF-8" in binary.stderr
 

@@ -8,11 +8,18 @@ from collections import Counter
 import pytest
 
 from grape_dsl.encoding import TextEncoder
+from sglang_ext.bench import gap_measurement
 from sglang_ext.bench.arms import ARMS, engines
 from sglang_ext.bench.chain import ChainShape, FreshText
 from sglang_ext.bench.gap_measurement import GapMeasurement
 from tests.sglang_ext.bench.fake_source import FakeSource
 from tests.sglang_ext.bench.test_clients import figures
+
+
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch):
+    """These engines need none between chains."""
+    monkeypatch.setattr(gap_measurement, "_REST_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")

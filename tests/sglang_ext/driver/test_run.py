@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from grape_dsl.task import Timeout
 from grape_dsl.variables import InputVar, OutputVar
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.engine import Engine
-from sglang_ext.driver.errors import EngineError, InputError, RunFailedError
+from sglang_ext.driver.engine_client import Chunk, GenerateRequest
+from sglang_ext.driver.errors import EngineError, InputError, RequestRefused, RunFailedError
 from sglang_ext.driver.events import RunFailed, RunFinished, RunStarted, TaskFailed, TaskFinished, TaskSubmitted, Token
 from sglang_ext.driver.record import ErrorKind
 from tests.sglang_ext.fake_engine import FakeEngine, Reply
@@ -274,6 +275,26 @@ def test_an_engine_that_ignores_aborts_does_not_hold_the_run(
         with pytest.raises(RunFailedError):
             engine.run(chain, question="q", timeout=0.1)
         assert not fake.live
+
+
+class KeepingBack(FakeEngine):
+    """Refuses each request when its abort has overtaken it."""
+
+    async def _answer(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
+        await self._aborted[request.rid].wait()
+        raise RequestRefused("run 0 has ended", 400)
+        yield  # makes it a generator
+
+
+def test_a_time_limit_passes_before_the_engine_takes_the_task(tokenizer_path: Path) -> None:
+    workflow = Workflow("w")
+    workflow.add_variable("a", OutputVar)
+    workflow.add_task("only", "[slow]", task_output="a", timeout=Timeout(run=0.1))
+    engine = Engine(client=KeepingBack(tokenizer_path, answers))
+    with engine, pytest.raises(RunFailedError) as failure:
+        engine.run(workflow)
+    assert (failure.value.error.task, failure.value.error.kind) == ("only", ErrorKind.TIMEOUT)
+    assert "timeout(run = 0.1s)" in failure.value.error.message
 
 
 def test_a_lost_engine_is_an_engine_error(tokenizer_path: Path, chain: Workflow) -> None:

@@ -19,6 +19,7 @@ from sglang_ext.tasks.hint import (
     input_ids,
     new_run_id,
     read_hint,
+    read_request_id,
     request_id,
 )
 
@@ -84,6 +85,12 @@ def test_no_request_id_is_a_prefix_of_another() -> None:
     assert len({len(rid) for rid in ids}) == 1
     assert len(set(ids)) == len(ids)
     assert len(run) == 32
+    assert [read_request_id(rid) for rid in ids] == [(run, i) for i in range(1200)]
+
+
+@pytest.mark.parametrize("rid", ["", "mine", "a" * 32, f"{'a' * 32}.00001", f"{'g' * 32}.00001.", f"{'a' * 32}.1."])
+def test_other_request_ids_are_no_tasks(rid: str) -> None:
+    assert read_request_id(rid) is None
 
 
 def test_a_request_has_the_first_known_ids_or_a_placeholder() -> None:

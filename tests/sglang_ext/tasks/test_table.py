@@ -167,6 +167,29 @@ def test_a_run_is_known_until_it_ends() -> None:
     assert not table.knows(first.run)
 
 
+def test_a_task_is_awaited_until_it_or_the_end_of_its_run_comes() -> None:
+    table = RunTable()
+    hints = chain(2)
+    run = hints[0].run
+    first, second = (request_id(run, hint.index) for hint in hints)
+    assert table.awaits(second) == run, "no task has come"
+    table.add(hints[0], plain)
+    assert (table.awaits(first), table.awaits(second)) == (None, run)
+    table.end_run(run, "cancelled")
+    assert (table.awaits(first), table.awaits(second)) == (None, None)
+    assert table.awaits("mine") is None
+
+
+def test_a_run_that_ends_before_its_first_task_takes_none() -> None:
+    table = RunTable()
+    first, second = chain(2)
+    assert table.end_run(first.run, "cancelled") == []
+    for hint in (second, first):
+        with pytest.raises(TaskRefused, match="has ended: cancelled"):
+            table.add(hint, plain)
+    assert len(table) == 0
+
+
 class TableMachine(RuleBasedStateMachine):
     """Runs of chains arrive in any order, decode, give KV up, finish or are ended at any moment."""
 
