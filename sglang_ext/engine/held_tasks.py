@@ -12,16 +12,16 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from sglang_ext.engine import early_kv, intake
 from sglang_ext.engine.completion import complete_prompt, too_long
 from sglang_ext.engine.event_log import EventLog
-from sglang_ext.engine.output_streams import matched_stop
-from sglang_ext.engine.report import report
 from sglang_ext.engine.objectives import Objectives
+from sglang_ext.engine.output_streams import matched_stop
 from sglang_ext.engine.piecewise_request import PiecewiseRequest
+from sglang_ext.engine.report import report
 from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.policy.configuration import Configuration
+from sglang_ext.policy.online_fit import OnlineFit, guess
 from sglang_ext.policy.output_lengths import OutputLengths
 from sglang_ext.policy.policies import new_policy
-from sglang_ext.policy.online_fit import guess
 from sglang_ext.policy.step_times import StepTimes
 from sglang_ext.settings import EngineSettings
 from sglang_ext.tasks.distances import Distances
@@ -235,7 +235,8 @@ class HeldTasks:
             reserve=settings.kv_reserve,
             budget=settings.prefill_budget,
         )
-        times = StepTimes(guess())
+        start = guess()
+        times = StepTimes(start, OnlineFit(start))
         return StepPlanner(self, new_policy(settings.policy, configuration, times), times)
 
     def _rest(self, task: Task, written: int) -> float:

@@ -35,6 +35,8 @@ class PiecewiseRequest(Req):  # type: ignore[misc]
         self.cut = False
         # A piece of it is in the batch that was launched last, and more is to come.
         self.middle_in_flight = False
+        # Steps in a row that found it ready and prefilled nothing of it.
+        self.waited = 0
         # First step in which it may be launched again; a result of its given-up KV may be in flight.
         self.rests_until = 0
         # So much of its prompt is in the cache already, without a row of its own; None: not looked up.

@@ -75,6 +75,7 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         streamed = req.task.streamed_within(start, end) if isinstance(req, TaskRequest) and req.has_task else 0
         req.pieces.append(Piece(held.step, start, end, streamed, time.monotonic()))
         req.piece_s = held.now_s
+        req.waited = 0
         last = req.prompt_complete and end == visible
         if last:
             # Final at launch, not when its result is in: the next step must not launch it again.

@@ -48,7 +48,6 @@ class StepPlanner:
         self._allowances: dict[str, int] = {}
         self._queue: list[Any] = []
         self._offered: set[int] = set()
-        self._unserved = 0
         self._decodes: tuple[Decode, ...] = ()
         self._ran_alone = False
 
@@ -80,7 +79,7 @@ class StepPlanner:
         self.meter.tick(self.held.now_s if self.held.ticked else None)
         queue = self.scheduler.waiting_queue
         ready = self.snapshots.ready(queue)
-        snapshot = self.snapshots.make(ready, running_batch, last_batch, self.short, self._unserved)
+        snapshot = self.snapshots.make(ready, running_batch, last_batch, self.short)
         plan = self.policy.plan(snapshot)
         for rid in plan.give_up if plan is not None else self._yields(snapshot):
             self.give_up(rid)
@@ -105,7 +104,9 @@ class StepPlanner:
         # What SGLang's queue has beside our requests is not planned, and goes first.
         queue[:] = [*(req for req in queue if not isinstance(req, PiecewiseRequest)), *offered]
         self._offered = {id(req) for req in queue}
-        self._unserved = self._unserved + 1 if snapshot.ready and not offered else 0
+        for req in ready:
+            # Set back where a piece is launched.
+            req.waited += 1
 
     def end(self, batch: Any) -> None:
         """Back to SGLang's queue as it was, without what was launched in `batch`."""

@@ -34,9 +34,7 @@ class SnapshotMaker:
         cut = [r for r in self.held.cut.values() if r.rests_until <= step]
         return sorted((*growing, *cut, *waiting), key=lambda req: req.arrival)
 
-    def make(
-        self, ready: list[PiecewiseRequest], running_batch: Any, last_batch: Any, short: bool, unserved: int
-    ) -> Snapshot:
+    def make(self, ready: list[PiecewiseRequest], running_batch: Any, last_batch: Any, short: bool) -> Snapshot:
         scheduler = self.scheduler
         decodes = self._decodes(running_batch, last_batch)
         chunk = scheduler.chunked_prefill_size or scheduler.max_prefill_tokens
@@ -51,7 +49,6 @@ class SnapshotMaker:
             chunk=max(0, chunk - len(decodes)) if scheduler.is_mixed_chunk else chunk,
             page=scheduler.page_size,
             short=short,
-            unserved=unserved,
         )
 
     def holding(self) -> tuple[Holding, ...]:
@@ -115,6 +112,7 @@ class SnapshotMaker:
             rest_steps=self._rest(req),
             since_s=since_s,
             deadline_s=deadline_s,
+            waited=req.waited,
         )
 
     def _found(self, req: PiecewiseRequest, visible: int) -> int:
