@@ -1,7 +1,7 @@
 """A model on the CPU platform without a scheduler: greedy ids under several settings, in a process of its own.
 
-As a program: `python -m tests.engine.model_alone MODEL TOKENS` takes a JSON object of prompts and of
-environments by name on standard input, and prints their ids and facts as its last line.
+As a program: `python -m tests.engine.model_alone MODEL TOKENS` takes a JSON object of prompts and of modes by
+name on standard input, and prints what `run` gives as its last line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def run(
     modes: Mapping[str, Mapping[str, str]],
     environment: Mapping[str, str],
 ) -> dict[str, dict[str, Any]]:
-    """By mode: `ids`, as many as `tokens` for each prompt, and the log's line about the model.
+    """By mode: `ids`, `tokens` of them for each prompt, and what was in use: `stack`, `packed`, `bf16`, `isa`.
 
     Args:
         modes: variables of each; `ATTENTION` names the attention backend.
@@ -69,6 +69,22 @@ class Alone:
         self._runner, _ = one_batch.load_model(arguments, PortArgs.init_new(arguments), 0, 0)
         self._end = (destroy_model_parallel, destroy_distributed_environment)
 
+    def facts(self) -> dict[str, Any]:
+        import torch
+
+        from sglang_ext.engine.cpu.defaults import has_bf16
+        from sglang_ext.engine.cpu.packed_linear import PACKED
+
+        runner = self._runner.torch_runner
+        return {
+            "attention": type(runner.attn_backend).__name__,
+            "bf16": has_bf16(),
+            "isa": torch.backends.cpu.get_cpu_capability(),
+            "packed": sum(PACKED in layer.__dict__ for layer in runner.model.modules()),
+            "stack": "DenseStack" in runner.model.model.forward.__qualname__,
+            "fused": runner.model.model.norm._resolve_forward_method().__name__ == "rms_norm",
+        }
+
     def generate(self, prompts: list[list[int]], tokens: int) -> list[list[int]]:
         from sglang.benchmark.one_batch import prepare_synthetic_inputs_for_latency_test
 
@@ -93,7 +109,7 @@ def main() -> None:
     for name, mode in task["modes"].items():
         os.environ.update(mode)
         alone = Alone(model, mode.get("ATTENTION"))
-        found[name] = {"ids": alone.generate(task["prompts"], tokens)}
+        found[name] = {"ids": alone.generate(task["prompts"], tokens), **alone.facts()}
         alone.close()
         for variable in mode:
             del os.environ[variable]

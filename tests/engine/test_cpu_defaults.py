@@ -12,7 +12,15 @@ from safetensors.torch import save_file
 from sglang_ext.engine.cpu import defaults, platform
 from sglang_ext.engine.cpu.machine import Machine
 from sglang_ext.engine.cpu.model_size import stored_numbers
-from sglang_ext.engine.cpu.pool_size import GIB, PROCESSES, SHARE, WHOLE_CONTEXTS, ModelSize, NotEnoughMemory, pool_tokens
+from sglang_ext.engine.cpu.pool_size import (
+    GIB,
+    PROCESSES,
+    SHARE,
+    WHOLE_CONTEXTS,
+    ModelSize,
+    NotEnoughMemory,
+    pool_tokens,
+)
 
 SMALL = 40 << 20
 MODEL = ModelSize(weights=GIB, token=1 << 16, context=4096)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sglang_ext.engine.cpu.machine import Machine
 
 GIB = 1 << 30
-# What the engine's other processes and the buffers of its steps take, measured at 1.6 GiB.
+# What the engine's other processes and the buffers of its steps take, measured at 1.9 GiB with a model of no size.
 PROCESSES = 2 * GIB
 # Of the rest; the machine has other work too.
 SHARE = 0.8
