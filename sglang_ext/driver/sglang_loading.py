@@ -21,7 +21,7 @@ def load_sglang() -> None:
     fresh, collecting = "torch" not in sys.modules, gc.isenabled()
     gc.disable()
     try:
-        import sglang.srt.entrypoints.engine  # noqa: F401
+        from sglang.srt.entrypoints.engine import Engine  # noqa: F401
     finally:
         # To the oldest generation, unseen.
         gc.freeze()
