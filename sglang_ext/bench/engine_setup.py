@@ -69,11 +69,12 @@ class EngineSetup:
         ]
 
     def launch(self, kind: EngineKind) -> Launch:
-        flags = [*self._flags, *(["--enable-mixed-chunk"] if kind.mixed else [])]
+        flags = [*self._flags, *(["--enable-mixed-chunk"] if kind.mixed else []), *kind.flags]
+        more = dict(kind.environment)
         if kind.streaming is not None:
-            return Launch(flags, {"GRAPE_STREAMING": str(kind.streaming)})
+            return Launch(flags, {"GRAPE_STREAMING": str(kind.streaming)} | more)
         # The filter covers platforms too, so a CPU keeps Grape's; elsewhere a name that matches nothing.
-        return Launch(flags, {"SGLANG_PLUGINS": "grape_cpu" if self.on_cpu else "none"})
+        return Launch(flags, {"SGLANG_PLUGINS": "grape_cpu" if self.on_cpu else "none"} | more)
 
 
 @dataclass(frozen=True, slots=True)
