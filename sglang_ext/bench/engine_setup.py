@@ -49,14 +49,15 @@ class EngineSetup:
 
     Args:
         flags: SGLang's own, for every engine.
+        own: names of flags that this benchmark sets or relies on, beside those that every one does.
 
     Raises:
         InputError: a flag that SGLang does not know, or one that the benchmark sets.
     """
 
-    def __init__(self, model: str, flags: Sequence[str]) -> None:
+    def __init__(self, model: str, flags: Sequence[str], own: Sequence[str] = ()) -> None:
         given = parse_flags(flags)
-        for name in _OWN_FLAGS:
+        for name in (*_OWN_FLAGS, *own):
             if name in given:
                 raise InputError(f"--{name.replace('_', '-')} is set by the benchmark itself; leave it out")
         settings = {"max_total_tokens": _POOL_TOKENS} | with_defaults(model, given)

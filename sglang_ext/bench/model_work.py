@@ -5,36 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
-
 from sglang_ext.bench.machine_limits import MachineLimits
+from sglang_ext.bench.model_size import ModelSize
 from sglang_ext.bench.point import Decode, Load, Mixed, Point, Prefill
-
-
-class ModelSize(BaseModel):
-    """A dense decoder.
-
-    Args:
-        layer_weights: elements of all linear layers but the head.
-        head_weights: elements of the head.
-        layers: those with attention.
-        query_width, kv_width: heads times their size, of queries, and of keys.
-        item_bytes: of one element.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    layer_weights: int
-    head_weights: int
-    layers: int
-    query_width: int
-    kv_width: int
-    item_bytes: int
-
-    @property
-    def kv_bytes(self) -> int:
-        """Of one token, keys and values of all layers."""
-        return 2 * self.layers * self.kv_width * self.item_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,12 @@ class TransformersModel:
 
 
 class TransformersArm:
-    """Args: attention: what transformers calls it, such as `sdpa` or `eager`."""
+    """Args: name: ends in what transformers calls the attention, such as `-sdpa` or `-eager`."""
 
-    def __init__(self, model: TransformersModel, attention: str) -> None:
-        self.name = f"transformers-{attention}"
+    def __init__(self, name: str, model: TransformersModel) -> None:
+        self.name = name
         self._model = model
-        self._attention = attention
+        self._attention = name.rpartition("-")[2]
 
     async def measure(self, point: Point) -> PointSample:
         self._model.model.set_attn_implementation(self._attention)
