@@ -14,6 +14,7 @@ from sglang_ext.bench.point import Decode, Load, Mixed, Point, Prefill
 from sglang_ext.bench.point_sample import PointSample
 from sglang_ext.bench.point_text import PointText
 from sglang_ext.bench.step_log import Step, StepLog
+from sglang_ext.bench.together import together
 from sglang_ext.bench.token_stream import TokenSource, TokenStream
 from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.errors import EngineError
@@ -66,11 +67,15 @@ class EngineArm:
         raise EngineError(f"{self.name}: no step of {point.label} in {ATTEMPTS} attempts; the last one's steps: {seen}")
 
     async def _decode(self, point: Decode) -> PointSample | None:
-        async with asyncio.TaskGroup() as tasks:
-            for row in range(point.batch):
-                tasks.create_task(self._read(self._text.row(row, point.context), DECODE_STEPS + AROUND))
+        await self.decode(point.batch, point.context, DECODE_STEPS + AROUND)
         # The first one of a batch comes behind a prefill.
         return _median(alone(self._log.steps(), point.batch)[1:])
+
+    async def decode(self, batch: int, context: int, tokens: int) -> None:
+        """Let so many sequences with `context` tokens of prompt make `tokens` tokens each."""
+        async with together() as tasks:
+            for row in range(batch):
+                tasks.create_task(self._read(self._text.row(row, context), tokens))
 
     async def _prefill(self, point: Prefill) -> PointSample | None:
         # A second token, so that a step follows.
@@ -104,7 +109,7 @@ class EngineArm:
 
     async def _load(self, point: Load) -> PointSample | None:
         begin = time.monotonic()
-        async with asyncio.TaskGroup() as tasks:
+        async with together() as tasks:
             for _ in range(point.requests):
                 tasks.create_task(self._read(self._text.fresh(point.prompt), point.output))
         return PointSample(seconds=time.monotonic() - begin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +40,25 @@ class RunningStepEngine:
     @classmethod
     @contextmanager
     def start(
-        cls, setup: EngineSetup, kind: EngineKind, folder: Path, waiting: Callable[[], None]
+        cls,
+        setup: EngineSetup,
+        kind: EngineKind,
+        folder: Path,
+        waiting: Callable[[], None],
+        profiled: Sequence[int] = (),
     ) -> Iterator[RunningStepEngine]:
-        """Args: folder: takes its log and its steps. Raises EngineError if it does not start."""
+        """Start it, until the block ends.
+
+        Args:
+            folder: takes its log and its steps.
+            profiled: sizes of decode batches that are profiled when they first decode for long enough.
+
+        Raises:
+            EngineError: it does not start.
+        """
         launch, steps = setup.launch(kind), folder / f"{kind.name}.steps"
         flags = ["--model-path", setup.model, *launch.flags]
-        module = (_MODULE, str(steps))
+        module = (_MODULE, str(steps), ",".join(map(str, profiled)))
         with serve(flags, launch.environment, folder / f"{kind.name}.log", waiting, module) as url:
             yield cls(kind, launch, url, steps)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from sglang_ext.bench.step_profile import RawProfile
 from sglang_ext.driver.errors import EngineError
 
 _POLL_SECONDS = 0.004
@@ -35,10 +36,12 @@ class StepLog:
 
     Attributes:
         threads: of torch in the scheduler's process; None before its first step.
+        profiles: of the sizes of batch that were to be profiled.
     """
 
     def __init__(self, file: Path) -> None:
         self.threads: int | None = None
+        self.profiles: list[RawProfile] = []
         self._path = file
         self._file: IO[bytes] | None = None
         self._rest = b""
@@ -72,6 +75,8 @@ class StepLog:
         for line in map(json.loads, lines):
             if "threads" in line:
                 self.threads = line["threads"]
+            elif "profile" in line:
+                self.profiles.append(RawProfile.model_validate(line["profile"]))
             else:
                 chunks = tuple((prefix, tokens) for prefix, tokens in line["chunks"])
                 self._launches.append((line["launch"], line["decodes"], chunks))

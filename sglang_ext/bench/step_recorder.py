@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from sglang.srt.managers.scheduler import Scheduler, run_scheduler_process
 
+from sglang_ext.bench.step_profiler import StepProfiler
 
-def run_recorded_scheduler(file: Path, *args: Any, **kwargs: Any) -> None:
-    """SGLang's scheduler process, its steps written to `file`: a JSON line each, with its launch and its contents."""
-    recorder = StepRecorder(file)
+
+def run_recorded_scheduler(file: Path, profiled: Sequence[int], *args: Any, **kwargs: Any) -> None:
+    """SGLang's scheduler process, its steps written to `file`: a JSON line each, with its launch and its contents.
+
+    Args:
+        profiled: sizes of decode batches of which some steps are profiled too.
+    """
+    recorder = StepRecorder(file, StepProfiler(profiled))
     # Before the plugins are loaded: a scheduler of theirs inherits from this class.
     Scheduler.run_batch = recorder.around(Scheduler.run_batch)
     run_scheduler_process(*args, **kwargs)
 
 
 class StepRecorder:
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, profiler: StepProfiler) -> None:
         # Open for the life of the process; a line is written at once.
         self._file = file.open("w", encoding="utf-8", buffering=1)
+        self._profiler = profiler
         self._started = False
 
     def around(self, run_batch: Any) -> Any:
@@ -33,6 +41,9 @@ class StepRecorder:
                 self._started = True
                 self._write({"threads": torch.get_num_threads()})
             self._write({"launch": launch, "decodes": decodes, "chunks": chunks})
+            profile = self._profiler.step(launch, decodes if not chunks else 0)
+            if profile is not None:
+                self._write({"profile": profile.model_dump()})
             return run_batch(scheduler, batch, *args, **kwargs)
 
         return run_and_write
