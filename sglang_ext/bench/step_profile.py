@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 LINEAR, HEAD = "linear layers", "head"
-GATHER, PRODUCTS, WRITE = "attention: gather", "attention: products, softmax", "attention: KV write"
+GATHER, PRODUCTS, WRITE = "attention: gather", "attention: products, softmax", "attention: writes"
 ELEMENTWISE, SAMPLING = "norms, rotary, SiLU, sums", "sampling"
-OTHER, BETWEEN = "other operations", "between operations: Python, scheduler"
+OTHER, BETWEEN, SCHEDULER = "views, allocation, others", "between operations: Python", "scheduler, and between steps"
 
 
 class _Model(BaseModel):
@@ -74,9 +74,9 @@ class StepProfile(_Model):
         members: dict[str, list[OperationTime]] = {}
         for operation in operations:
             members.setdefault(group_of(operation, vocabulary), []).append(operation)
+        outside = raw.step_s - sum(operation.seconds for operation in operations)
+        members.setdefault(SCHEDULER, []).append(OperationTime(name="rest", shapes=[], calls=1, seconds=outside))
         groups = [_summed(group, own, raw.step_s) for group, own in members.items()]
-        outside = raw.step_s - sum(group.seconds for group in groups)
-        groups.append(GroupTime(group=BETWEEN, seconds=outside, share=outside / raw.step_s, calls=0, largest=[]))
         return cls(
             batch=raw.batch,
             plain_s=raw.plain_s,
@@ -99,16 +99,19 @@ _LARGEST = 3
 def group_of(operation: OperationTime, vocabulary: int) -> str:
     """The group of an operation, by its name and the shapes of its inputs."""
     name = operation.name.rpartition("::")[2].rstrip("_")
+    if "::" not in operation.name:
+        # Not an operation but a stretch of SGLang's code that it marks: its own time is Python's.
+        return SCHEDULER if name.startswith("scheduler") else BETWEEN
     shapes = [shape for shape in operation.shapes if shape]
+    dimensions = len(shapes[0]) if shapes else 0
     if name in _LINEAR:
         return HEAD if any(vocabulary <= size for shape in shapes for size in shape) else LINEAR
-    if any(vocabulary <= shape[-1] for shape in shapes):
+    if any(vocabulary <= shape[-1] for shape in shapes if len(shape) == 2):
         return SAMPLING
     for group, names in ((GATHER, _GATHER), (WRITE, _WRITE), (PRODUCTS, _PRODUCTS)):
-        if name in names:
+        if name in names and dimensions > 1:
             return group
     # A mask is added to matrices of scores; queries are scaled in four dimensions.
-    dimensions = len(shapes[0]) if shapes else 0
     if "atten" in name or (name, dimensions) in (("add", 3), ("mul", 4)):
         return PRODUCTS
     return ELEMENTWISE if name in _ELEMENTWISE else OTHER

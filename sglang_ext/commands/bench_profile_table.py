@@ -33,7 +33,6 @@ def _table(profile: StepProfile, context: int) -> Table:
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("the longest")
     for group in profile.groups:
-        calls = f"{group.calls:,.0f}" if group.calls else ""
-        row = f"{group.seconds * 1000:.2f}", f"{group.share:.0%}", calls, ", ".join(group.largest)
+        row = f"{group.seconds * 1000:.2f}", f"{group.share:.0%}", f"{group.calls:,.0f}", ", ".join(group.largest)
         table.add_row(group.group, *row)
     return table

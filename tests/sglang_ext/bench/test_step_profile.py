@@ -13,6 +13,7 @@ from sglang_ext.bench.step_profile import (
     OTHER,
     PRODUCTS,
     SAMPLING,
+    SCHEDULER,
     WRITE,
     OperationTime,
     RawProfile,
@@ -51,6 +52,10 @@ def operation(name, *shapes, calls=1.0, seconds=0.001):
         (ELEMENTWISE, "aten::native_layer_norm", [(4, 128)]),
         (SAMPLING, "aten::argmax", [(4, VOCABULARY)]),
         (OTHER, "aten::empty", []),
+        (OTHER, "aten::slice", [(8192,), ()]),
+        (OTHER, "aten::index", [(2113,), ()]),
+        (BETWEEN, "step[DECODE bs=4]", []),
+        (SCHEDULER, "scheduler.run_batch", []),
         (OTHER, "aten::embedding", [(VOCABULARY, 64), (4,)]),
     ],
 )
@@ -67,15 +72,17 @@ def test_groups_add_up_to_the_step():
             operation("aten::bmm", (6, 3, 64), calls=2, seconds=0.001),
             operation("aten::softmax", (6, 3, 64), seconds=0.002),
             operation("aten::mm", (4, 64), (64, 64), seconds=0.004),
+            operation("step[DECODE bs=4]", seconds=0.0005),
         ],
     )
     profile = StepProfile.of(raw, VOCABULARY)
-    assert [group.group for group in profile.groups] == [LINEAR, PRODUCTS, BETWEEN]
+    assert [group.group for group in profile.groups] == [LINEAR, PRODUCTS, SCHEDULER, BETWEEN]
     assert sum(group.seconds for group in profile.groups) == pytest.approx(0.01)
     assert sum(group.share for group in profile.groups) == pytest.approx(1)
     assert profile.groups[1].calls == 3
     assert profile.groups[1].largest == ["softmax", "bmm"]
-    assert [each.name for each in profile.operations] == ["aten::mm", "aten::softmax", "aten::bmm"]
+    assert profile.groups[2].seconds == pytest.approx(0.0025)
+    assert [each.name for each in profile.operations[:3]] == ["aten::mm", "aten::softmax", "aten::bmm"]
 
 
 def launches(profiler, *batches):
