@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from sglang_ext.bench.point import Decode, Load, Mixed, Point, Prefill
-from sglang_ext.bench.point_sample import PointSample
+from sglang_ext.bench.point_sample import DECODE_STEPS, PROBES, PointSample
 from sglang_ext.bench.point_text import PointText
 from sglang_ext.bench.step_log import Step, StepLog
 from sglang_ext.bench.together import together
@@ -19,10 +19,10 @@ from sglang_ext.bench.token_stream import TokenSource, TokenStream
 from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.errors import EngineError
 
-# Decode steps that one sample is the median of, and those around them: a batch fills and empties over several steps.
-DECODE_STEPS, AROUND = 8, 16
-# Mixed steps that one sample is the median of, and the steps between two of them.
-PROBES, BETWEEN = 3, 3
+# Steps before those that count, beside one per sequence: a batch fills over several steps.
+FILLING = 4
+# Decode steps between two mixed ones.
+BETWEEN = 2
 # More than a mixed run takes; what is left is aborted.
 LONG_OUTPUT = 512
 # Steps are timed in the scheduler, so that tokens need not leave it one by one.
@@ -67,7 +67,7 @@ class EngineArm:
         raise EngineError(f"{self.name}: no step of {point.label} in {ATTEMPTS} attempts; the last one's steps: {seen}")
 
     async def _decode(self, point: Decode) -> PointSample | None:
-        await self.decode(point.batch, point.context, DECODE_STEPS + AROUND)
+        await self.decode(point.batch, point.context, DECODE_STEPS + FILLING + point.batch)
         # The first one of a batch comes behind a prefill.
         return _median(alone(self._log.steps(), point.batch)[1:])
 

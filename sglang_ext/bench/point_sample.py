@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.point import Point
 
+# Decode steps that one sample is the median of, and chunks beside decodes.
+DECODE_STEPS, PROBES = 6, 2
+
 
 class PointSample(BaseModel):
     """Args:

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, DynamicCache
+from transformers.utils import logging
 
 from sglang_ext.bench.point import Decode, Load, Mixed, Point, Prefill
-from sglang_ext.bench.point_sample import PointSample
+from sglang_ext.bench.point_sample import DECODE_STEPS, PROBES, PointSample
 from sglang_ext.bench.point_text import PointText
-
-DECODE_STEPS = 8
 
 
 class TransformersModel:
@@ -27,6 +26,7 @@ class TransformersModel:
     """
 
     def __init__(self, path: str, dtype: str, text: PointText) -> None:
+        logging.disable_progress_bar()  # there is one already
         self.model: Any = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype)).eval()
         self.text = text
         self._caches: dict[tuple[int, int], Any] = {}
@@ -103,7 +103,7 @@ class TransformersArm:
 
     def _one_after_the_other(self, point: Mixed) -> PointSample:
         own = self._decode(Decode(point.batch, point.context))
-        chunk = median(self._prefill(point.tokens, point.prefix) for _ in range(3))
+        chunk = median(self._prefill(point.tokens, point.prefix) for _ in range(PROBES))
         return PointSample(seconds=own.seconds + chunk, alone_s=own.seconds, steps=own.steps)
 
     def _load(self, point: Load) -> PointSample:

@@ -7,8 +7,9 @@ import json
 
 import pytest
 
-from sglang_ext.bench.engine_arm import ATTEMPTS, PROBES, EngineArm
+from sglang_ext.bench.engine_arm import ATTEMPTS, EngineArm
 from sglang_ext.bench.point import POINTS, Decode, Load, Mixed, Prefill
+from sglang_ext.bench.point_sample import PROBES
 from sglang_ext.bench.point_text import PointText
 from sglang_ext.bench.step_log import Step, StepLog
 from sglang_ext.driver.errors import EngineError
