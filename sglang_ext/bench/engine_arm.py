@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from statistics import median
 from typing import Any, Protocol
 
@@ -19,10 +20,10 @@ from sglang_ext.bench.token_stream import TokenSource, TokenStream
 from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.errors import EngineError
 
-# Steps before those that count, beside one per sequence: a batch fills over several steps.
-FILLING = 4
+# Steps around those that count: a batch fills over several steps, if its prompts are cached.
+FILLING = 6
 # Decode steps between two mixed ones.
-BETWEEN = 2
+BETWEEN = 3
 # More than a mixed run takes; what is left is aborted.
 LONG_OUTPUT = 512
 # Steps are timed in the scheduler, so that tokens need not leave it one by one.
@@ -67,7 +68,7 @@ class EngineArm:
         raise EngineError(f"{self.name}: no step of {point.label} in {ATTEMPTS} attempts; the last one's steps: {seen}")
 
     async def _decode(self, point: Decode) -> PointSample | None:
-        await self.decode(point.batch, point.context, DECODE_STEPS + FILLING + point.batch)
+        await self.decode(point.batch, point.context, DECODE_STEPS + FILLING)
         # The first one of a batch comes behind a prefill.
         return _median(alone(self._log.steps(), point.batch)[1:])
 
@@ -89,17 +90,16 @@ class EngineArm:
     async def _mixed(self, point: Mixed) -> PointSample | None:
         wanted = (point.prefix, point.tokens)
 
-        def calm(since: int) -> bool:
-            steps = self._log.steps()[since:]
-            return len(steps) > BETWEEN and len(alone(steps[-BETWEEN:], point.batch)) == BETWEEN
+        def calm(since: int, steps: list[Step]) -> bool:
+            return len(alone(steps[since:][-BETWEEN:], point.batch)) == BETWEEN
 
         async with self._decoding(point):
+            await self._log.wait(partial(calm, 0), _WAIT_SECONDS)
             for _ in range(PROBES):
-                since = len(self._log.steps())
-                await self._log.wait(lambda _, since=since: calm(since), _WAIT_SECONDS)  # type: ignore[misc]
                 await self._read([*self._text.prefix(point.prefix), *self._text.fresh(point.tokens)], 1)
-            since = len(self._log.steps())
-            await self._log.wait(lambda _: calm(since), _WAIT_SECONDS)
+                since = len(self._log.steps())
+                # The mixed step ends with the launch of the next.
+                await self._log.wait(partial(calm, since), _WAIT_SECONDS)
         steps = self._log.steps()
         found = _median([step for step in steps if step.decodes == point.batch and step.chunks == (wanted,)])
         own = _median(alone(steps, point.batch)[1:])
