@@ -6,50 +6,46 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from sglang_ext.bench.engine_arms import ENGINES
 from sglang_ext.bench.engine_goal import Goal
 from sglang_ext.bench.engine_record import EngineBenchRecord
-from sglang_ext.bench.point_result import PointResult, Timing
+from sglang_ext.bench.point_result import Timing
 from sglang_ext.bench.spread import Ratio
 
 _MARKS = {True: "reached", False: "missed", None: "open"}
 
 
 def show(record: EngineBenchRecord, console: Console) -> None:
-    """Times, ratios, the goals' verdicts, and what stands in them."""
+    """Times, each engine's ratios, the goals' verdicts, and what stands in them."""
     console.print(_times(record))
-    console.print(_ratios(record))
+    for name in record.engines:
+        console.print(_ratios(record, name))
     console.print(_goals(record.goals))
     for line in _legend(record):
         console.print(line, highlight=False, markup=False)
 
 
 def _times(record: EngineBenchRecord) -> Table:
-    table = _table("Milliseconds: median (quartiles)", "point", "limit", *record.arms)
+    table = _table("Milliseconds: median ± half of the interquartile range", "point", "limit", *record.arms)
     for point in record.points:
         cells = [_time(point.arms[arm].seconds) + (" *" if arm == point.baseline else "  ") for arm in record.arms]
         table.add_row(point.label, _milliseconds(point.limit_s), *cells)
     return table
 
 
-def _ratios(record: EngineBenchRecord) -> Table:
-    engines = [arm for arm in record.arms if arm in ENGINES]
-    table = _table(
-        "Ratios", "point", "tokens/s", *(f"{name}\n{what}" for name in engines for what in _RATIOS), "* of\nlimit"
-    )
+def _ratios(record: EngineBenchRecord, name: str) -> Table:
+    headers = "tokens/s", "speed against *", "of limit", "* of limit", "mixed/alone"
+    table = _table(f"{name}: ratios [95% by bootstrap]", "point", *headers)
     for point in record.points:
-        cells = [cell for name in engines for cell in _engine_ratios(point, name)]
-        baseline = "" if point.baseline is None else f"{point.arms[point.baseline].limit_share:.2f}"
-        table.add_row(point.label, f"{point.arms[engines[0]].tokens_per_s:,.0f}", *cells, baseline)
+        own, baseline = point.arms[name], point.baseline
+        table.add_row(
+            point.label,
+            f"{own.tokens_per_s:,.0f}",
+            _ratio(own.speed),
+            f"{own.limit_share:.2f}",
+            "" if baseline is None else f"{point.arms[baseline].limit_share:.2f}",
+            _ratio(own.mixed_ratio),
+        )
     return table
-
-
-_RATIOS = ("against *", "of limit", "mixed/alone")
-
-
-def _engine_ratios(point: PointResult, name: str) -> tuple[str, ...]:
-    result = point.arms[name]
-    return _ratio(result.speed), f"{result.limit_share:.2f}", _ratio(result.mixed_ratio)
 
 
 def _goals(goals: list[Goal]) -> Table:
@@ -66,15 +62,15 @@ def _legend(record: EngineBenchRecord) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     return [
         f"{record.repetitions} repetitions, {record.dtype}, {record.threads} threads; * transformers with its better "
-        "attention; against it above 1 is faster, [95% by bootstrap]",
+        "attention; above 1 is faster",
         f"limits: {_scaled(limits.bytes_per_s)} GB/s read, {_scaled(limits.flops)} GFLOP/s in a matrix product; "
-        "a step at its limit has 1",
+        "what takes as long as its limit has 1",
         f"{machine.processor}, {machine.cpus} CPUs; load before {record.load[0]}; {versions}; {record.model}",
     ]
 
 
 def _table(title: str, first: str, *others: str) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 0))
+    table = Table(title=title, title_justify="left", box=SIMPLE)
     table.add_column(first, no_wrap=True)
     for header in others:
         table.add_column(header, justify="right", no_wrap=True)
@@ -82,7 +78,7 @@ def _table(title: str, first: str, *others: str) -> Table:
 
 
 def _time(timing: Timing) -> str:
-    return f"{_milliseconds(timing.median)} ({_milliseconds(timing.q1)}-{_milliseconds(timing.q3)})"
+    return f"{_milliseconds(timing.median)} ±{_milliseconds(timing.iqr / 2)}"
 
 
 def _milliseconds(seconds: float) -> str:

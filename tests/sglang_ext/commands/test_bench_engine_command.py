@@ -75,8 +75,8 @@ def test_a_record_is_read_again(record, tmp_path):
     file.write_text(record.model_dump_json())
     shown = invoke("--read", str(file))
     assert shown.exit_code == 0, shown.output
-    assert "31.0 (30.5-31.5)" in shown.stdout
-    assert "51.0 (50.5-51.5) *" in shown.stdout
+    assert "31.0 ±0.5" in shown.stdout
+    assert "51.0 ±0.5 *" in shown.stdout
     assert row("decode, batch 1, against transformers", shown.stdout).endswith("at least 1.6 1.65 reached")
     assert row("decode batch 8 with 16 prefill", shown.stdout).endswith("at most 1.35 1.62 missed")
     assert shown.stdout.count("open") == 7
