@@ -33,9 +33,14 @@ class Streaming(StrEnum):
     OFF = "off"
 
 
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Settings of the scheduler's extension; field `x_y` is read from `GRAPE_X_Y`.
+    """Settings of the engine's extensions; field `x_y` is read from `GRAPE_X_Y`.
 
     Args:
         policy: the scheduling policy, by name.
@@ -53,6 +58,10 @@ class EngineSettings:
         upstream_timeout: seconds after which a task fails whose upstream was never submitted.
         lapse: seconds without a new prompt token after which a waiting task gives its KV back.
         event_log: file that gets one JSON line per event of the scheduler; empty means none.
+        cpu_packed_linear: linear layers through oneDNN with weights packed for it; off: as torch has them.
+        cpu_fused_ops: the CPU platform's own norms, rotary embedding and activations; off: SGLang's. The
+            dense stack is made of them, so it is off with them.
+        cpu_stack: the layers of dense models as one loop; off: SGLang's modules.
     """
 
     streaming: Streaming = Streaming.ON
@@ -70,6 +79,9 @@ class EngineSettings:
     upstream_timeout: float = 60.0
     lapse: float = 30.0
     event_log: str = ""
+    cpu_packed_linear: Switch = Switch.ON
+    cpu_fused_ops: Switch = Switch.ON
+    cpu_stack: Switch = Switch.ON
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> EngineSettings:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import IntEnum
 from io import TextIOWrapper
+from typing import NoReturn
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
@@ -23,8 +27,15 @@ class ExitCode(IntEnum):
     ENGINE = 3
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `grape` with `arguments`, by default those of the process, and exit."""
+    code = _run(arguments)
+    if arguments is None and "torch" in sys.modules:
+        _leave(code)
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     import click
 
     from grape_dsl.cli.root import root
@@ -33,19 +44,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(encoding="utf-8")  # prompts hold any character, whatever the terminal can show
     try:
         code = root.main(None if arguments is None else list(arguments), prog_name="grape", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else ExitCode.OK)
+        return code if isinstance(code, int) else ExitCode.OK
+    except SystemExit as end:
+        if isinstance(end.code, int | None):
+            return end.code or ExitCode.OK
+        raise
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except click.Abort:
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
     except ImportError as error:
         needed = missing_extra(error)
         if needed is None:
             raise
         print(f"grape: this needs {error.name!r}, which cannot be imported: {error}", file=sys.stderr)
         print(f'It comes with: pip install "grape-dsl[{needed}]"', file=sys.stderr)
-        sys.exit(ExitCode.ENGINE)
+        return ExitCode.ENGINE
+
+
+def _leave(code: int) -> NoReturn:
+    """End this process without freeing its memory piece by piece, which takes Python seconds once torch is loaded."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # whoever read it is gone, or it is closed
+            stream.flush()
+    os._exit(code)
 
 
 def missing_extra(error: ImportError) -> str | None:

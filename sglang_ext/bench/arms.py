@@ -15,11 +15,15 @@ class EngineKind:
     Args:
         streaming: Grape's; None: stock SGLang, the scheduler plugin not loaded.
         mixed: `--enable-mixed-chunk`, which is off in SGLang's default.
+        flags: more flags of SGLang's.
+        environment: more variables, as (name, value).
     """
 
     name: str
     streaming: Streaming | None
     mixed: bool = True
+    flags: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

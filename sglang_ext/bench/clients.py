@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from sglang_ext.bench.chain import ChainShape, ChainText
 from sglang_ext.bench.sample import Sample
+from sglang_ext.bench.together import together
 from sglang_ext.bench.token_stream import TokenSource, TokenStream
 from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, envelope, input_ids, new_run_id, request_id
@@ -48,7 +46,7 @@ class HeldClient:
         )
         a, b = TokenStream("A", shape.output), TokenStream("B", shape.answer)
         submitted = time.monotonic()
-        async with _together() as tasks:
+        async with together() as tasks:
             tasks.create_task(a.read(source, _held(hints[0], shape.output)))
             tasks.create_task(b.read(source, _held(hints[1], shape.answer)))
         return Sample.of(submitted, a, b)
@@ -79,7 +77,7 @@ class PrewarmClient:
     async def run(self, source: TokenSource, shape: ChainShape, text: ChainText) -> Sample:
         a, b = TokenStream("A", shape.output), TokenStream("B", shape.answer)
         submitted = time.monotonic()
-        async with _together() as tasks:
+        async with together() as tasks:
             tasks.create_task(self._prewarm(source, text.known, a))
             await a.read(source, _ordinary(text.start, shape.output))
             await b.read(source, _ordinary([*text.known, *a.ids, *text.suffix], shape.answer))
@@ -93,16 +91,6 @@ class PrewarmClient:
         while await a.wait_for(sent + self._every):
             sent = len(a.ids) // self._every * self._every
             await TokenStream("prewarm", 0).read(source, _ordinary([*known, *a.ids[:sent]], 0))
-
-
-@asynccontextmanager
-async def _together() -> AsyncIterator[asyncio.TaskGroup]:
-    """A task group of which the first error comes out by itself."""
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            yield tasks
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
 
 
 def _ordinary(ids: list[int], tokens: int) -> GenerateRequest:

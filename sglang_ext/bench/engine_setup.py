@@ -49,14 +49,15 @@ class EngineSetup:
 
     Args:
         flags: SGLang's own, for every engine.
+        own: names of flags that this benchmark sets or relies on, beside those that every one does.
 
     Raises:
         InputError: a flag that SGLang does not know, or one that the benchmark sets.
     """
 
-    def __init__(self, model: str, flags: Sequence[str]) -> None:
+    def __init__(self, model: str, flags: Sequence[str], own: Sequence[str] = ()) -> None:
         given = parse_flags(flags)
-        for name in _OWN_FLAGS:
+        for name in (*_OWN_FLAGS, *own):
             if name in given:
                 raise InputError(f"--{name.replace('_', '-')} is set by the benchmark itself; leave it out")
         settings = {"max_total_tokens": _POOL_TOKENS} | with_defaults(model, given)
@@ -69,11 +70,12 @@ class EngineSetup:
         ]
 
     def launch(self, kind: EngineKind) -> Launch:
-        flags = [*self._flags, *(["--enable-mixed-chunk"] if kind.mixed else [])]
+        flags = [*self._flags, *(["--enable-mixed-chunk"] if kind.mixed else []), *kind.flags]
+        more = dict(kind.environment)
         if kind.streaming is not None:
-            return Launch(flags, {"GRAPE_STREAMING": str(kind.streaming)})
+            return Launch(flags, {"GRAPE_STREAMING": str(kind.streaming)} | more)
         # The filter covers platforms too, so a CPU keeps Grape's; elsewhere a name that matches nothing.
-        return Launch(flags, {"SGLANG_PLUGINS": "grape_cpu" if self.on_cpu else "none"})
+        return Launch(flags, {"SGLANG_PLUGINS": "grape_cpu" if self.on_cpu else "none"} | more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from tokenizers import Tokenizer
 
@@ -23,22 +22,10 @@ from sglang_ext.bench.clients import PREWARM_TOKENS
 from sglang_ext.bench.engine_setup import ConnectedEngine, EngineSetup, Launch, connect
 from sglang_ext.bench.gap_measurement import GapMeasurement
 from sglang_ext.bench.gap_record import ArmRecord, GapRecord, Request
-from sglang_ext.bench.machine import this_machine, versions
+from sglang_ext.bench.machine import load_average, this_machine, versions
+from sglang_ext.bench.progress import Progress
 from sglang_ext.bench.server import serve
 from sglang_ext.bench.verdict import judge
-
-
-class Progress(Protocol):
-    """Who shows how far it is."""
-
-    def starting(self, engine: str) -> None:
-        """Called again and again while an engine starts."""
-
-    def measuring(self, chains: int) -> None:
-        """All engines run; so many chains follow."""
-
-    def measured(self, what: str) -> None:
-        """A chain is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +47,14 @@ class GapBench:
 
     def run(self, progress: Progress) -> GapRecord:
         """Start the engines, measure, end them. Raises EngineError."""
-        load = _load()
+        load = load_average()
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grape-bench-")))
             running: dict[EngineKind, tuple[Launch, str]] = {}
             # One after the other: an engine on an accelerator takes its memory from what is free when it starts.
             for kind in engines(tuple(self.arms)):
                 launch = self.setup.launch(kind)
-                waiting = _Waiting(progress.starting, kind.name)
+                waiting = partial(progress.starting, kind.name)
                 flags = ["--model-path", self.setup.model, *launch.flags]
                 url = stack.enter_context(serve(flags, launch.environment, folder / f"{kind.name}.log", waiting))
                 running[kind] = (launch, url)
@@ -77,7 +64,7 @@ class GapBench:
             started=started.isoformat(timespec="seconds"),
             seconds=time.monotonic() - begin,
             machine=this_machine(),
-            load=(load, _load()),
+            load=(load, load_average()),
             versions=versions(),
             model=self.setup.model,
             repetitions=self.repetitions,
@@ -120,16 +107,3 @@ class GapBench:
         finally:
             for engine in connected.values():
                 await engine.source.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    tell: Callable[[str], None]
-    name: str
-
-    def __call__(self) -> None:
-        self.tell(self.name)
-
-
-def _load() -> float:
-    return round(os.getloadavg()[0], 2)

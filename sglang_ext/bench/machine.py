@@ -36,6 +36,11 @@ def this_machine() -> Machine:
     )
 
 
+def load_average() -> float:
+    """Over the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
 def versions() -> dict[str, str]:
     return {name: version(name) for name in ("grape-dsl", "sglang", "torch")} | {"python": platform.python_version()}
 

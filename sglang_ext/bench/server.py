@@ -24,7 +24,11 @@ _TAIL_LINES = 30
 
 @contextmanager
 def serve(
-    flags: Sequence[str], environment: Mapping[str, str], log: Path, waiting: Callable[[], None] = lambda: None
+    flags: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    waiting: Callable[[], None] = lambda: None,
+    module: Sequence[str] = ("sglang.launch_server",),
 ) -> Iterator[str]:
     """A running server; its processes are gone when the block ends.
 
@@ -33,6 +37,7 @@ def serve(
         environment: variables beside this process's own.
         log: takes what the server prints.
         waiting: called again and again until the server answers.
+        module: what `python -m` runs, with arguments of its own that stand before the flags.
 
     Yields:
         its URL.
@@ -41,7 +46,7 @@ def serve(
         EngineError: it does not start; with the tail of its log.
     """
     port = _free_port()
-    command = [sys.executable, "-m", "sglang.launch_server", "--host", "127.0.0.1", "--port", str(port), *flags]
+    command = [sys.executable, "-m", *module, "--host", "127.0.0.1", "--port", str(port), *flags]
     with log.open("wb") as out:
         # A session of its own: Ctrl-C is answered here, not by each of its processes.
         process = subprocess.Popen(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
 from rich.console import Console
 
 from grape_dsl.cli import ExitCode
@@ -15,9 +12,10 @@ from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.bench.arms import ARMS, UNLOADED, Arm
 from sglang_ext.bench.chain import ChainShape
 from sglang_ext.bench.gap_record import GapRecord
-from sglang_ext.commands.bench_gap_progress import GapProgress
 from sglang_ext.commands.bench_gap_table import show
-from sglang_ext.commands.failures import reported
+from sglang_ext.commands.bench_progress import BenchProgress
+from sglang_ext.commands.bench_record_file import read_record
+from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.driver.errors import InputError
 
@@ -69,10 +67,10 @@ def bench_gap(
 
     Exit codes: 0 measured, whatever was found; 2 wrong usage or input, 3 engine, 130 Ctrl-C.
     """
-    signal.signal(signal.SIGTERM, _terminated)
+    answer_sigterm()
     with reported():
         if read is not None:
-            record = _read(read)
+            record = read_record(read, GapRecord)
         else:
             chosen = _chosen(arms)
             known = known or (_QUICK_KNOWN if quick else _KNOWN)
@@ -95,15 +93,6 @@ def _chosen(names: tuple[str, ...]) -> tuple[Arm, ...]:
     return tuple(arm for arm in ARMS if not names or arm.name in names)
 
 
-def _read(file: Path) -> GapRecord:
-    try:
-        return GapRecord.model_validate_json(file.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InputError(f"{file} is no record of this benchmark: {where}: {first['msg']}") from None
-
-
 def _measure(
     model: str | None,
     flags: tuple[str, ...],
@@ -122,10 +111,5 @@ def _measure(
     from sglang_ext.bench.gap_bench import GapBench
 
     bench = GapBench(EngineSetup(model, flags), arms, shapes, repetitions, edge_weight)
-    with GapProgress(console) as progress:
+    with BenchProgress(console, "chains") as progress:
         return bench.run(progress)
-
-
-def _terminated(*_: object) -> None:
-    """End as after Ctrl-C: processes ended."""
-    os.kill(os.getpid(), signal.SIGINT)

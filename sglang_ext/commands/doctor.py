@@ -71,6 +71,7 @@ def _show(report: Report, states: list[Any] | None) -> None:
         "python": report.python,
         "device": report.device,
         "cpus": report.cpus,
+        **{f"default {name}": value for name, value in report.defaults.items()},
         **{group: ", ".join(found) or "none" for group, found in report.plugins.items()},
         "embedded model": f"{report.embedded_model}, {report.embedded_model_folder}",
         **{f"GRAPE_{name.upper()}": value for name, value in report.settings.items()},

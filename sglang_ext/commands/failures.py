@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +34,11 @@ def reported() -> Iterator[None]:
         raise SystemExit(ExitCode.ENGINE) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+def answer_sigterm() -> None:
+    """Let SIGTERM end this process as Ctrl-C does: the processes that it started are ended."""
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
 
 
 def warn(message: str) -> None:

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, v
 from typing import Any
 
 from sglang_ext import embedded_model
+from sglang_ext.engine.cpu.defaults import described
 from sglang_ext.engine.plugin import SUPPORTED_SGLANG
 from sglang_ext.settings import EngineSettings, SettingsError, unknown_settings
 
@@ -27,6 +28,7 @@ class Report:
 
     Args:
         device: `cpu`, or the accelerator's name.
+        defaults: what is set without an accelerator where flags do not, with the reason; empty with one.
         plugins: by entry-point group, `NAME (DISTRIBUTION)` of each plugin that SGLang finds.
         problems: each a sentence that says what to do.
     """
@@ -37,6 +39,7 @@ class Report:
     python: str
     device: str
     cpus: int
+    defaults: dict[str, str]
     plugins: dict[str, list[str]]
     settings: dict[str, Any]
     embedded_model: str
@@ -56,6 +59,7 @@ def look(environ: Mapping[str, str] = os.environ) -> Report:
         python=platform.python_version(),
         device=device,
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        defaults=described(environ=environ) if device == "cpu" else {},
         plugins={group: [_title(entry) for entry in entries] for group, entries in found.items()},
         settings=settings,
         embedded_model=embedded_model.state(),

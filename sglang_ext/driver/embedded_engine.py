@@ -18,6 +18,7 @@ from sglang_ext.driver.chunk_reader import ChunkReader
 from sglang_ext.driver.engine_arguments import with_defaults
 from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
 from sglang_ext.driver.errors import EngineError, InputError, RequestRefused
+from sglang_ext.driver.sglang_loading import load_sglang, start_method
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
 
 # How long the engine's processes may take to end by themselves, in seconds.
@@ -78,12 +79,26 @@ class EmbeddedEngine:
         )
 
     def _launch(self) -> None:
+        load_sglang()
         from sglang.srt.entrypoints.engine import Engine
         from sglang.srt.server_args import ServerArgs
 
         class OwnEngine(Engine):  # type: ignore[misc]
             run_scheduler_process_func = staticmethod(child_process.run_scheduler)
             run_detokenizer_process_func = staticmethod(child_process.run_detokenizer)
+
+            @classmethod
+            def _launch_scheduler_processes(cls, *args: Any, **kwargs: Any) -> Any:
+                # SGLang has set `spawn` a moment ago.
+                multiprocessing.set_start_method(start_method(), force=True)
+                return super()._launch_scheduler_processes(*args, **kwargs)
+
+            @classmethod
+            def _launch_detokenizer_subprocesses(cls, *args: Any, **kwargs: Any) -> Any:
+                try:
+                    return super()._launch_detokenizer_subprocesses(*args, **kwargs)
+                finally:
+                    multiprocessing.set_start_method("spawn", force=True)
 
         settings = with_defaults(self._model, self._settings)
         if self._tokenizer is not None:

@@ -89,7 +89,7 @@ class Engine:
         self.close()
 
     def start(self) -> None:
-        """Start the engine, about 20 seconds for an embedded one, and see that the plugin is on."""
+        """Start the engine, 10 to 20 seconds for an embedded one, and see that the plugin is on."""
         if self._loop is not None:
             raise EngineError("the engine is running already")
         client = self._client

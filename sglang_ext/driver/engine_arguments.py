@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from sglang_ext.driver.errors import InputError
+from sglang_ext.driver.sglang_loading import load_sglang
 
 # Of a machine without an accelerator, beside what the platform sets: a prefill rides along with decodes.
 # The platform cannot set it, since SGLang's flag has no third state for "not given".
@@ -29,6 +30,7 @@ def parse_flags(flags: Sequence[str]) -> dict[str, Any]:
     """
     if not flags:
         return {}
+    load_sglang()
     from sglang.srt.server_args import ServerArgs
 
     parser = _Parser(prog="grape run ... --", add_help=False, allow_abbrev=False)
@@ -53,6 +55,7 @@ def with_defaults(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: a setting that contradicts Grape's use of the engine.
     """
+    load_sglang()
     from sglang.srt.platforms import current_platform
 
     for name, reason in REFUSED.items():

@@ -14,7 +14,8 @@ SUPPORTED_SGLANG = "0.5.23"
 # Every target that is hooked; doctor and the engine's internal state report each one.
 SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
 ROWS = "sglang.srt.mem_cache.kv_cache_configurator.KVCacheConfigurator._build_req_to_token_pool"
-HOOKS = (SCHEDULER, ROWS)
+TOKENIZER = "sglang.srt.utils.hf_transformers.tokenizer.get_tokenizer"
+HOOKS = (SCHEDULER, ROWS, TOKENIZER)
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +33,12 @@ def register() -> None:
         return
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
+    from sglang_ext.engine.one_tokenizer import load_once
     from sglang_ext.engine.scheduler import GrapeScheduler
 
     HookRegistry.register(SCHEDULER, GrapeScheduler, HookType.REPLACE)
     HookRegistry.register(ROWS, add_rows, HookType.AROUND)
+    HookRegistry.register(TOKENIZER, load_once, HookType.AROUND)
 
 
 def add_rows(build: Callable[..., Any], configurator: Any, *, max_num_reqs: int) -> Any:

@@ -81,6 +81,12 @@ CALLABLES: dict[str, tuple[str, ...]] = {
     "sglang.srt.managers.tokenizer_manager:TokenizerManager.get_internal_state": (),
     "sglang.srt.managers.tokenizer_manager:TokenizerManager.abort_request": ("rid",),
     "sglang.srt.managers.scheduler:run_scheduler_process": (),
+    "sglang.srt.managers.scheduler:Scheduler.run_batch": ("batch",),
+    "sglang.srt.entrypoints.http_server:launch_server": ("server_args", "run_scheduler_process_func"),
+    "sglang.srt.plugins:load_plugins": (),
+    "sglang.srt.server_args:prepare_server_args": ("argv",),
+    "sglang.srt.server_args:ServerArgs.resolve_once": (),
+    "sglang.srt.sampling.sampling_params:SamplingParams": ("stream_interval", "ignore_eos"),
     "sglang.srt.managers.detokenizer_manager:run_detokenizer_process": (),
     "sglang.srt.server_args:ServerArgs.add_cli_args": ("parser",),
     "sglang.srt.utils:kill_process_tree": ("parent_pid",),
@@ -106,6 +112,17 @@ CALLABLES: dict[str, tuple[str, ...]] = {
     "sglang.srt.models.qwen2:Qwen2Model.forward": ("input_ids", "positions", "forward_batch", "input_embeds"),
     "sglang.srt.models.qwen3:Qwen3Model.forward": ("input_ids", "positions", "forward_batch", "input_embeds"),
     "sglang.srt.runtime_context:get_server_args": (),
+    "sglang.srt.arg_groups.model_override_base:model_config_of": ("server_args",),
+    "sglang.srt.configs.model_config:ModelConfig.get_total_num_kv_heads": (),
+    "sglang.srt.entrypoints.engine:Engine._launch_scheduler_processes": (),
+    "sglang.srt.entrypoints.engine:Engine._launch_detokenizer_subprocesses": (),
+    "sglang.srt.mem_cache.memory_pool:MHATokenToKVPool._create_buffers_normal": (),
+    "sglang.srt.mem_cache.memory_pool:MHATokenToKVPool._kv_buffer_shapes": (),
+    "sglang.srt.model_executor.model_runner_components.weight_updater:WeightUpdater.update_weights_from_tensor": (
+        "named_tensors",
+        "load_format",
+    ),
+    "sglang.srt.utils.hf_transformers.tokenizer:get_tokenizer": ("tokenizer_name",),
 }
 
 # Names that are read as they are: classes, members, registries.
@@ -134,9 +151,15 @@ NAMES = (
     "sglang.srt.platforms.interface:SRTPlatform.get_compile_backend",
     "sglang.srt.platforms.interface:SRTPlatform.get_default_attention_backend",
     "sglang.srt.platforms.interface:SRTPlatform.get_dispatch_key_name",
+    "sglang.srt.platforms.interface:SRTPlatform.get_kv_pool_cls",
     "sglang.srt.platforms.interface:SRTPlatform.init_backend",
     "sglang.srt.platforms.interface:SRTPlatform.post_load_model",
     "sglang.srt.platforms.interface:PlatformCapabilities",
+    "sglang.srt.configs.model_config:AttentionArch.MHA",
+    "sglang.srt.environ:envs.SGLANG_EXTERNAL_MODEL_PACKAGE",
+    "sglang.srt.models.llama:LlamaForCausalLM",
+    "sglang.srt.models.qwen2:Qwen2ForCausalLM",
+    "sglang.srt.models.qwen3:Qwen3ForCausalLM",
 )
 
 # Attributes that SGLang sets on its objects, as they stand in its source.
@@ -157,6 +180,14 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "k_scale",
         "xai_temperature_len",
     ),
+    "sglang.srt.configs.model_config:ModelConfig": (
+        "attention_arch",
+        "context_len",
+        "head_dim",
+        "num_hidden_layers",
+        "v_head_dim",
+    ),
+    "sglang.srt.mem_cache.memory_pool:MHATokenToKVPool": ("k_buffer", "v_buffer", "kv_cache_layout"),
     "sglang.srt.layers.layernorm:RMSNorm": (
         "weight",
         "variance_epsilon",
@@ -193,6 +224,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "policy",
         "_request_dispatcher",
     ),
+    "sglang.srt.managers.schedule_batch:ScheduleBatch": ("prefix_lens", "extend_lens", "decoding_reqs"),
     "sglang.srt.managers.schedule_policy:PrefillAdder": ("rem_chunk_tokens", "new_chunked_req", "can_run_list"),
     "sglang.srt.managers.schedule_batch:Req": (
         "origin_input_ids",

@@ -25,7 +25,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, HookType]]:
 
 def test_the_scheduler_is_replaced(registered: list[tuple[str, HookType]]) -> None:
     plugin.register()
-    assert registered == [(plugin.SCHEDULER, HookType.REPLACE), (plugin.ROWS, HookType.AROUND)]
+    expected = {plugin.SCHEDULER: HookType.REPLACE, plugin.ROWS: HookType.AROUND, plugin.TOKENIZER: HookType.AROUND}
+    assert dict(registered) == expected
     assert {target for target, _ in registered} == set(plugin.HOOKS)
 
 
@@ -42,6 +43,7 @@ def test_another_sglang_gets_nothing_and_is_told_so(
 
 def test_the_cpu_platform_leaves_accelerators_and_the_users_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SGLANG_USE_CPU_ENGINE", raising=False)
+    monkeypatch.setenv(activation.MODEL_PACKAGE, "")
     for device in (torch.cuda, torch.xpu, torch.mps):
         monkeypatch.setattr(device, "is_available", lambda: False)
     assert activation.platform() == activation.PLATFORM

@@ -25,6 +25,7 @@ def test_defaults_and_variables() -> None:
         ("GRAPE_MAX_TASKS", "-1", "at least 0"),
         ("GRAPE_KV_RESERVE", "2", "from 0 to 1"),
         ("GRAPE_LAPSE", "nan", "at least 0"),
+        ("GRAPE_CPU_STACK", "yes", "on, off"),
     ],
 )
 def test_a_bad_value_names_the_variable(name: str, text: str, expected: str) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 PLATFORM = "sglang_ext.engine.cpu.platform.GrapeCpuPlatform"
+# Importing SGLang makes a million objects; at Python's own thresholds a fifth of that time goes into looking
+# for garbage among them.
+GARBAGE_THRESHOLDS = (50_000, 20, 100)
+# SGLang's registry imports each of its models, unless a package of further ones has the model that is asked for.
+MODEL_PACKAGE = "SGLANG_EXTERNAL_MODEL_PACKAGE"
+KNOWN_MODELS = "sglang_ext.engine.cpu.known_models"
 
 
 def platform() -> str | None:
@@ -19,4 +26,7 @@ def platform() -> str | None:
     accelerators = (torch.cuda, torch.xpu, torch.mps)
     if any(device.is_available() for device in accelerators):
         return None
+    if gc.get_threshold() < GARBAGE_THRESHOLDS:
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
+    os.environ.setdefault(MODEL_PACKAGE, KNOWN_MODELS)
     return PLATFORM

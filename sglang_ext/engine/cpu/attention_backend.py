@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
 from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
-from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool
 from torch import Tensor
 
 from sglang_ext.engine.cpu.attention import Scratch, attend
 from sglang_ext.engine.cpu.attention_plan import AttentionPlan, Shape, plan_attention
+from sglang_ext.engine.cpu.lazy_pool import LazyKVPool
 
 NAME = "grape_cpu"
 # What a group of decodes gathers at once should stay in a core's share of the cache.
@@ -102,7 +102,7 @@ def refuse_variants(layers: list[Any], pool: Any, dtype: torch.dtype) -> None:
     found = [name for name, has in reasons.items() if any(has(layer) for layer in layers)]
     if not layers:
         found.append("no attention that it knows")
-    if type(pool) is not MHATokenToKVPool:
+    if type(pool) is not LazyKVPool:
         found.append(f"a KV cache of the kind {type(pool).__name__}")
     elif pool.store_dtype != dtype:
         found.append(f"a KV cache of {pool.dtype} beside activations of {dtype}")

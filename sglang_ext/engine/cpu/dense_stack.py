@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from sglang_ext.engine.cpu.attention_backend import GrapeAttentionBackend
 from sglang_ext.engine.cpu.fused_ops import angles, normalize, rotate_heads, silu_and_mul
-from sglang_ext.engine.cpu.packed_linear import PackedLinearMethod, packed_linear
+from sglang_ext.engine.cpu.packed_linear import is_plain, packed_linear
 
 STACKABLE = (LlamaModel, Qwen2Model, Qwen3Model)
 
@@ -41,7 +41,7 @@ class DenseStack:
     """Stands in for the forward of a model's inner module.
 
     Args:
-        inner: SGLang's LlamaModel, Qwen2Model or Qwen3Model, its linear layers packed.
+        inner: SGLang's LlamaModel, Qwen2Model or Qwen3Model.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -125,7 +125,7 @@ def _covers(inner: Any) -> bool:
         return False
     for layer in map(_layer, inner.layers):
         linears = (layer.qkv, layer.out, layer.gate_up, layer.down)
-        if not all(isinstance(linear.quant_method, PackedLinearMethod) for linear in linears):
+        if not all(map(is_plain, linears)):
             return False
         if layer.attention.quant_method is not None or layer.attention.k_scale is not None:
             return False

@@ -41,11 +41,17 @@ class PackedHeadMethod(UnquantizedEmbeddingMethod):  # type: ignore[misc]
 
 
 def packed_linear(x: Tensor, layer: Any, bias: Tensor | None) -> Tensor:
-    """`linear(x, layer.weight, bias)` through the packed weight."""
-    if x.dtype != layer.weight.dtype:
+    """`linear(x, layer.weight, bias)`, through the packed weight if the layer has one."""
+    packed = layer.__dict__.get(PACKED)
+    if packed is None or x.dtype != layer.weight.dtype:
         return linear(x, layer.weight, bias)
-    product: Tensor = _multiply(x, layer.__dict__[PACKED], bias, "none", [], "")
+    product: Tensor = _multiply(x, packed, bias, "none", [], "")
     return product
+
+
+def is_plain(layer: Any) -> bool:
+    """Whether `packed_linear` computes what the layer does: it is neither quantized nor adapted."""
+    return type(layer.quant_method) in (PackedLinearMethod, UnquantizedLinearMethod)
 
 
 def pack(layer: Any) -> None:
@@ -53,6 +59,13 @@ def pack(layer: Any) -> None:
     packed = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), None)
     # Not a parameter: neither saved nor moved.
     layer.__dict__[PACKED] = packed
+
+
+def pack_again(model: nn.Module) -> None:
+    """Pack the weights of those layers that were packed before."""
+    for layer in model.modules():
+        if PACKED in layer.__dict__:
+            pack(layer)
 
 
 def can_pack(dtype: torch.dtype) -> bool:
@@ -64,9 +77,9 @@ def can_pack(dtype: torch.dtype) -> bool:
     return hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 
 
-def pack_model(model: nn.Module) -> list[nn.Module]:
-    """Pack each plain linear layer and the head of a loaded model; returns those layers."""
-    packed: list[nn.Module] = []
+def pack_model(model: nn.Module) -> int:
+    """Pack each plain linear layer and the head of a loaded model; returns how many that are."""
+    packed = 0
     head = getattr(model, "lm_head", None)
     for layer in model.modules():
         method = getattr(layer, "quant_method", None)
@@ -80,5 +93,5 @@ def pack_model(model: nn.Module) -> list[nn.Module]:
         else:
             continue
         pack(layer)
-        packed.append(layer)
+        packed += 1
     return packed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -52,13 +53,25 @@ def test_settings_are_looked_at() -> None:
     assert report.settings == {} and any("GRAPE_LAPSE='soon'" in problem for problem in report.problems)
 
 
+def test_the_cpus_defaults_are_told() -> None:
+    report = look({"OMP_NUM_THREADS": "7"})
+    assert (report.device == "cpu") == bool(report.defaults)
+    if report.defaults:
+        assert report.defaults["threads"].startswith("7 (OMP_NUM_THREADS")
+        assert set(report.defaults) == {"dtype", "threads", "KV pool", "chunk", "running requests"}
+
+
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = Report("0.1.0", "0.5.23", "0.5.23", "3.11", "cpu", 2, {GENERAL: ["grape (grape-dsl)"]}, {}, "ready", "/m")
+    defaults = {"threads": "2 (2 cores)"}
+    report = Report(
+        "0.1.0", "0.5.23", "0.5.23", "3.11", "cpu", 2, defaults, {GENERAL: ["grape (grape-dsl)"]}, {}, "ready", "/m"
+    )
     monkeypatch.setattr(command, "look", lambda: report)
     result = CliRunner().invoke(command.doctor, ["--json"])
     assert result.exit_code == 0
     value = json.loads(result.stdout)
     assert value["plugins"] == {GENERAL: ["grape (grape-dsl)"]} and value["engine"] is None and value["problems"] == []
+    assert re.search(r"^default threads +2 \(2 cores\)$", CliRunner().invoke(command.doctor, []).stdout, re.M)
     report.problems.append("no plugin")
     result = CliRunner().invoke(command.doctor, [])
     assert result.exit_code == 3 and "problem: no plugin" in result.stderr

@@ -1,4 +1,4 @@
-"""How far `grape bench gap` is, on standard error."""
+"""How far a benchmark of the runtime is, on standard error."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 _LINE_SECONDS = 30.0
 
 
-class GapProgress:
-    """On a terminal a bar, else a line per stage and every half minute."""
+class BenchProgress:
+    """On a terminal a bar, else a line per stage and every half minute.
 
-    def __init__(self, console: Console) -> None:
+    Args:
+        unit: what is measured one after the other, in the plural.
+    """
+
+    def __init__(self, console: Console, unit: str) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         self._console = console
+        self._unit = unit
         self._bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
         self._row = self._bars.add_task("starting", total=None)
         self._stage = ""
         self._begin = time.monotonic()
         self._said = self._begin
 
-    def __enter__(self) -> GapProgress:
+    def __enter__(self) -> BenchProgress:
         self._bars.start()
         return self
 
@@ -36,9 +41,9 @@ class GapProgress:
     def starting(self, engine: str) -> None:
         self._enter(f"starting SGLang ({engine})")
 
-    def measuring(self, chains: int) -> None:
-        self._enter(f"measuring {chains} chains")
-        self._bars.reset(self._row, total=chains)
+    def measuring(self, turns: int) -> None:
+        self._enter(f"measuring {turns} {self._unit}")
+        self._bars.reset(self._row, total=turns)
 
     def measured(self, what: str) -> None:
         self._bars.update(self._row, advance=1, description=what)

@@ -1,0 +1,82 @@
+"""The steps of an engine's scheduler, as its recorder wrote them to a file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from sglang_ext.bench.step_profile import RawProfile
+from sglang_ext.driver.errors import EngineError
+
+_POLL_SECONDS = 0.004
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn of the scheduler's loop: from the launch of its batch to the launch of the next.
+
+    Args:
+        seconds: of the whole turn, the scheduler's own work included.
+        decodes: sequences that decode in it.
+        chunks: pieces of prompts in it, each (cached tokens in front, tokens).
+    """
+
+    seconds: float
+    decodes: int
+    chunks: tuple[tuple[int, int], ...]
+
+
+class StepLog:
+    """Reads the file as it grows.
+
+    Attributes:
+        threads: of torch in the scheduler's process; None before its first step.
+        profiles: of the sizes of batch that were to be profiled.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.threads: int | None = None
+        self.profiles: list[RawProfile] = []
+        self._path = file
+        self._file: IO[bytes] | None = None
+        self._rest = b""
+        self._launches: list[tuple[float, int, tuple[tuple[int, int], ...]]] = []
+
+    def restart(self) -> None:
+        """Forget the steps so far."""
+        self._read()
+        self._launches.clear()
+
+    def steps(self) -> list[Step]:
+        """The steps since the restart that another one follows; the last may have been followed by a pause."""
+        self._read()
+        pairs = zip(self._launches, self._launches[1:], strict=False)
+        return [Step(after - launch, decodes, chunks) for (launch, decodes, chunks), (after, _, _) in pairs]
+
+    async def wait(self, enough: Callable[[list[Step]], bool], seconds: float) -> None:
+        """Wait until the steps are enough. Raises EngineError if they are not after so many seconds."""
+        until = time.monotonic() + seconds
+        while not enough(self.steps()):
+            if time.monotonic() > until:
+                raise EngineError(f"the engine did not come to the step that is measured within {seconds:.0f} s")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _read(self) -> None:
+        if self._file is None:
+            if not self._path.exists():
+                return
+            self._file = self._path.open("rb")
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        for line in map(json.loads, lines):
+            if "threads" in line:
+                self.threads = line["threads"]
+            elif "profile" in line:
+                self.profiles.append(RawProfile.model_validate(line["profile"]))
+            else:
+                chunks = tuple((prefix, tokens) for prefix, tokens in line["chunks"])
+                self._launches.append((line["launch"], line["decodes"], chunks))
