@@ -33,6 +33,7 @@ def scheduler() -> Any:
     made.model_config = SimpleNamespace(vocab_size=VOCAB, context_len=1000)
     made.max_req_input_len, made.processed_tokens_counter = 900, 0
     made.tree_cache = None
+    made.enable_overlap, made.device = False, "cpu"
     made.enable_priority_scheduling = made.abort_on_priority_when_disabled = False
     made.retire_unadmitted_request = made.retired.append
     made.held = HeldTasks(made, EngineSettings(max_held=2), EventLog(""))
