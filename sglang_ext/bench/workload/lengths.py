@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A task's output in tokens: `typical` times a factor between 1 / `spread` and `spread`, evenly in its logarithm."""
+    """A task's output in tokens: `typical` times a factor from 1 / `spread` to `spread`, evenly in its logarithm."""
 
     typical: int
     spread: float = 1.6
 
     def draw(self, chance: random.Random) -> int:
-        return max(1, round(self.typical * self.spread ** chance.uniform(-1.0, 1.0)))
+        factor: float = self.spread ** chance.uniform(-1.0, 1.0)
+        return max(1, round(self.typical * factor))
 
 
 def draw_all(lengths: Mapping[str, Length], tasks: list[str], chance: random.Random, scale: float) -> dict[str, int]:

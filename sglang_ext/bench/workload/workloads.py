@@ -64,10 +64,7 @@ def _search(item: dict[str, Any], number: int, count: CountTokens) -> tuple[Work
 
 
 def _code(item: dict[str, Any], number: int, count: CountTokens) -> tuple[Workflow, dict[str, str]]:
-    if "prompt" in item:
-        request = item["prompt"]
-    else:
-        request = item["text"] + "\nTests:\n" + "\n".join(item["test_list"])
+    request = item["prompt"] if "prompt" in item else "\n".join((item["text"], "Tests:", *item["test_list"]))
     return _program("code"), {"request": f"# Request {number}\n{request}"}
 
 
