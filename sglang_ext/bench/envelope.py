@@ -45,9 +45,8 @@ def viable(sets: Mapping[str, RunSet], stock: Mapping[str, RunSet]) -> set[str]:
     }
 
 
-def envelope(stock: Mapping[str, RunSet]) -> dict[str, str]:
-    """The best viable stock setting's name for each figure that it has; none where no setting is viable."""
-    able = {name: stock[name] for name in stock if name in viable(stock, stock)}
+def envelope(able: Mapping[str, RunSet]) -> dict[str, str]:
+    """The name of the best of some viable stock settings, for each figure that they have."""
     found: dict[str, str] = {}
     if not able:
         return found

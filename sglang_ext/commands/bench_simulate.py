@@ -65,7 +65,7 @@ _ALL = "all"
 @click.option(
     "--policy-off", "off", multiple=True, metavar="PART", help="Each policy also without this part (A,B: both)."
 )
-@click.option("--streaming", type=click.Choice(list(Streaming)), multiple=True, help="Of each policy. [on]")
+@click.option("--streaming", type=click.Choice([mode.value for mode in Streaming]), multiple=True, help="Of each policy. [on]")
 @click.option("--edge-weight", type=click.IntRange(min=1), default=16, show_default=True, metavar="N")
 @click.option("--arm", "arms", multiple=True, metavar="ARM", help="Stock: default, mixed-128/prewarm, ...; all. [all]")
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Repetitions.")
@@ -78,8 +78,9 @@ _ALL = "all"
     metavar="DIR",
     help="Counts the tokens; without it they are estimated.",
 )
+@click.option("--every-arm", is_flag=True, help="Show stock arms that are the best of nothing, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
-def bench_simulate(as_json: bool, **options: Any) -> None:
+def bench_simulate(as_json: bool, every_arm: bool, **options: Any) -> None:
     """Simulate workflows under policies and stock SGLang's settings. No engine is started; every figure is simulated.
 
     The policies are the ones that the engine runs. Service levels are in unloaded decode steps.
@@ -93,7 +94,7 @@ def bench_simulate(as_json: bool, **options: Any) -> None:
     else:
         console = Console()
         # A file or a pipe has no width of its own.
-        show(record, console if console.is_terminal else Console(width=_WIDTH))
+        show(record, console if console.is_terminal else Console(width=_WIDTH), every_arm)
     raise SystemExit(ExitCode.OK)
 
 

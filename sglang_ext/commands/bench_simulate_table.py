@@ -8,7 +8,7 @@ from rich.table import Table
 
 from sglang_ext.bench.attainment import Attainment
 from sglang_ext.bench.run_figures import Gaps
-from sglang_ext.bench.simulation.comparison import ArmFigures, LoadResult
+from sglang_ext.bench.simulation.comparison import DEFAULT, ArmFigures, LoadResult
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.spread import Ratio
 
@@ -26,31 +26,43 @@ _COLUMNS = (
     "P95",
     "tok/s",
 )
+_BASELINES = {
+    "envelope": "best viable stock",
+    "plain": "best with the plain client",
+    "prewarm": "best that prewarms",
+    "default": "default",
+}
 
 
-def show(record: SimulationRecord, console: Console) -> None:
-    """Per load a table of figures, one of ratios, and what stands in them."""
+def show(record: SimulationRecord, console: Console, every: bool = False) -> None:
+    """Per load a table of figures, one of ratios for each policy, and what stands in them.
+
+    Args:
+        every: all stock arms; else those that are the best of something.
+    """
     step = record.unloaded_s
     for load in record.loads:
-        console.print(_figures(record, load))
-        ratios = _ratios(load)
-        if ratios.row_count:
-            console.print(ratios)
+        console.print(_figures(record, load, every))
+        for name, arm in load.arms.items():
+            if arm.ratios:
+                console.print(_ratios(name, arm, load))
         for line in _fluid(load, step):
             console.print(line, highlight=False, markup=False)
     for line in _legend(record):
         console.print(line, highlight=False, markup=False)
 
 
-def _figures(record: SimulationRecord, load: LoadResult) -> Table:
+def _figures(record: SimulationRecord, load: LoadResult, every: bool) -> Table:
     rate = "closed loop" if load.rate is None else f"{load.rate:g} runs/s"
     title = f"simulated: {record.settings['workload']} on {record.machine['name']}, {load.load} ({rate})"
     table = Table(title=title, title_justify="left", box=SIMPLE)
     table.add_column("arm", no_wrap=True)
     for header in _COLUMNS:
         table.add_column(header, justify="right", no_wrap=True)
+    best = {arm for by_figure in load.baselines.values() for arm in by_figure.values()}
     for name, arm in load.arms.items():
-        table.add_row(name if arm.viable else f"({name})", *_cells(arm, record.unloaded_s))
+        if every or not arm.stock or name in best:
+            table.add_row(name if arm.viable else f"({name})", *_cells(arm, record.unloaded_s))
     return table
 
 
@@ -69,18 +81,14 @@ def _cells(arm: ArmFigures, step: float) -> list[str]:
     ]
 
 
-def _ratios(load: LoadResult) -> Table:
-    table = Table(title="simulated: ratios, below 1 is better [95%]", title_justify="left", box=SIMPLE)
-    table.add_column("figure")
-    table.add_column("best viable stock")
-    ours = {name: arm for name, arm in load.arms.items() if arm.to_envelope or arm.to_default}
-    for name in ours:
-        table.add_column(f"{name} / envelope", justify="right")
-        table.add_column("/ default", justify="right")
-    figures = dict.fromkeys(figure for arm in ours.values() for figure in (*arm.to_envelope, *arm.to_default))
-    for figure in figures:
-        cells = [_ratio(of.get(figure)) for arm in ours.values() for of in (arm.to_envelope, arm.to_default)]
-        table.add_row(figure, load.envelope.get(figure, ""), *cells)
+def _ratios(name: str, arm: ArmFigures, load: LoadResult) -> Table:
+    table = Table(title=f"simulated: {name} against stock, below 1 is better [95%]", title_justify="left", box=SIMPLE)
+    table.add_column("figure", no_wrap=True)
+    for baseline in arm.ratios:
+        table.add_column(_BASELINES[baseline], no_wrap=True)
+    for figure in dict.fromkeys(figure for found in arm.ratios.values() for figure in found):
+        cells = [_ratio(found.get(figure), load.baselines[by].get(figure)) for by, found in arm.ratios.items()]
+        table.add_row(figure, *cells)
     return table
 
 
@@ -101,7 +109,7 @@ def _legend(record: SimulationRecord) -> list[str]:
     return [
         "Every figure is simulated; none was measured on an engine.",
         f"Gaps, switch gaps, worst gaps and TTFT in unloaded decode steps of {step * 1000:.2f} ms; done: completion in "
-        "seconds. An arm in brackets is not viable.",
+        "seconds. An arm in brackets is not viable; stock arms that are the best of nothing show with --every-arm.",
         f"strict: runs with every gap within {record.tbt_s / step:g} steps. attained: runs with TTFT within "
         f"{record.ttft_s / step:g} steps and a mean gap within {record.tbt_s / step:g}.",
         f"{settings['seeds']} repetitions of {settings['runs']} runs; inputs: {settings['inputs']}; arrivals: "
@@ -113,5 +121,8 @@ def _steps(gaps: Gaps | None, figure: str, step: float) -> str:
     return "" if gaps is None else f"{getattr(gaps, figure) / step:.2f}"
 
 
-def _ratio(ratio: Ratio | None) -> str:
-    return "" if ratio is None else f"{ratio.value:.2f} [{ratio.low:.2f}-{ratio.high:.2f}]"
+def _ratio(ratio: Ratio | None, arm: str | None) -> str:
+    if ratio is None:
+        return ""
+    best = "" if arm is None or arm == DEFAULT else f"\n{arm}"
+    return f"{ratio.value:.2f} [{ratio.low:.2f}-{ratio.high:.2f}]{best}"

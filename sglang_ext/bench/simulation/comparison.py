@@ -31,7 +31,7 @@ class ArmFigures(BaseModel):
         computed_share: prefill tokens computed, over those of all prompts; the prefix cache makes it less than 1.
         kv_high: share of the KV that was held at most.
         fluid: the fluid limit of its own steps.
-        to_envelope, to_default: ratios of figures to the best viable stock setting's, and to stock's default.
+        ratios: of figures to the best stock setting's, by baseline.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,18 +44,23 @@ class ArmFigures(BaseModel):
     computed_share: float
     kv_high: float
     fluid: FluidLimit | None
-    to_envelope: dict[str, Ratio]
-    to_default: dict[str, Ratio]
+    ratios: dict[str, dict[str, Ratio]]
 
 
 class LoadResult(BaseModel):
-    """One load. Args: rate: runs per second; None: closed loop. envelope: the stock arm that is best, by figure."""
+    """One load.
+
+    Args:
+        rate: runs per second; None: closed loop.
+        baselines: for each the stock arm that is best, by figure. `envelope`: of all viable arms; `plain`, `prewarm`:
+            of the viable ones with such a client; `default`: stock's default with the plain one.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     load: str
     rate: float | None
-    envelope: dict[str, str]
+    baselines: dict[str, dict[str, str]]
     arms: dict[str, ArmFigures]
 
 
@@ -79,12 +84,15 @@ class Comparison:
         levels = ServiceLevels(self.slo.ttft_s, self.slo.tbt_s)
         sets = {name: RunSet([r.runs for r in own], levels) for name, own in results.items()}
         stock = {arm.name: sets[arm.name] for arm in self.arms if arm.stock}
-        able, best = viable(sets, stock), envelope(stock)
+        able = viable(sets, stock)
+        baselines = self._baselines(stock, able)
         return LoadResult(
             load=load,
             rate=rate,
-            envelope=best,
-            arms={arm.name: self._figures(arm, results[arm.name], sets, arm.name in able, best) for arm in self.arms},
+            baselines=baselines,
+            arms={
+                arm.name: self._figures(arm, results[arm.name], sets, arm.name in able, baselines) for arm in self.arms
+            },
         )
 
     def _all(self, arm: SimulatedArm) -> list[Simulated]:
@@ -94,13 +102,25 @@ class Comparison:
             self.advance(arm.name)
         return found
 
+    def _baselines(self, stock: dict[str, RunSet], able: set[str]) -> dict[str, dict[str, str]]:
+        viable_stock = {name: runs for name, runs in stock.items() if name in able}
+        groups = {"envelope": viable_stock}
+        for client in ("plain", "prewarm"):
+            groups[client] = {n: runs for n, runs in viable_stock.items() if n.partition("/")[2].startswith(client)}
+        if DEFAULT in stock:
+            groups["default"] = {DEFAULT: stock[DEFAULT]}
+        return {name: envelope(group) for name, group in groups.items() if group}
+
     def _figures(
-        self, arm: SimulatedArm, results: list[Simulated], sets: dict[str, RunSet], able: bool, best: dict[str, str]
+        self,
+        arm: SimulatedArm,
+        results: list[Simulated],
+        sets: dict[str, RunSet],
+        able: bool,
+        baselines: dict[str, dict[str, str]],
     ) -> ArmFigures:
         own = sets[arm.name]
         steps = [step for result in results for step in result.steps]
-        compared = [] if arm.stock else [name for name in LOW_FIGURES if has(own, name)]
-        default = sets.get(DEFAULT)
         return ArmFigures(
             stock=arm.stock,
             viable=able,
@@ -110,14 +130,15 @@ class Comparison:
             computed_share=sum(r.computed for r in results) / sum(r.needed for r in results),
             kv_high=max(r.kv_high for r in results) / self.machine.kv_tokens,
             fluid=FluidLimit.of(results[0].steps, self.machine.cost),
-            to_envelope={
-                name: found
-                for name in compared
-                if name in best and (found := ratio(LOW_FIGURES[name], own, sets[best[name]])) is not None
-            },
-            to_default={
-                name: found
-                for name in compared
-                if default is not None and (found := ratio(LOW_FIGURES[name], own, default)) is not None
-            },
+            ratios={} if arm.stock else {name: _ratios(own, sets, best) for name, best in baselines.items()},
         )
+
+
+def _ratios(own: RunSet, sets: dict[str, RunSet], best: dict[str, str]) -> dict[str, Ratio]:
+    found = {}
+    for name, figure in LOW_FIGURES.items():
+        if name in best and has(own, name):
+            value = ratio(figure, own, sets[best[name]])
+            if value is not None:
+                found[name] = value
+    return found

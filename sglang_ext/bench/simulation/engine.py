@@ -14,6 +14,11 @@ from sglang_ext.bench.simulation.prefix_cache import PrefixCache
 from sglang_ext.bench.simulation.request import Request
 
 
+# What a step without work waits while requests are open, and how many such steps in a row may form nothing.
+IDLE_S = 0.001
+MOST_IDLE = 100
+
+
 class SimulationError(RuntimeError):
     """The simulated engine stands still with work left, or holds what it should not."""
 
@@ -64,6 +69,7 @@ class Engine:
         self._numbers = count()
         self._orders = count()
         self._busy_s = 0.0
+        self._idle = 0
 
     def at(self, time_s: float, what: Callable[[], object]) -> None:
         """Call `what` when the loop looks for new requests at `time_s` or later."""
@@ -95,13 +101,22 @@ class Engine:
             if last is not None:
                 self.now_s = max(self.now_s, last.end_s)
                 self._deliver(last)
-            elif not launched:
-                if not self._events:
-                    break
-                self.now_s = max(self.now_s, self._events[0][0])
+            elif not launched and not self._rest():
+                break
+            self._idle = 0 if launched else self._idle + 1
             last = batch if launched and self.machine.overlap is not Overlap.NONE else None
         if self.open:
             raise SimulationError(f"{self.open} requests are left at {self.now_s:.3f} s, and no step is formed")
+
+    def _rest(self) -> bool:
+        """Wait for what comes next; False if nothing does. As in the engine a step without work waits a little."""
+        if self.open and self._idle < MOST_IDLE:
+            soon = self.now_s + IDLE_S
+            self.now_s = min(soon, max(self.now_s, self._events[0][0])) if self._events else soon
+            return True
+        if self._events:
+            self.now_s = max(self.now_s, self._events[0][0])
+        return bool(self._events)
 
     def drop(self, request: Request) -> None:
         """Take a waiting request's KV; what the tree has of it stays there while there is room."""

@@ -45,7 +45,7 @@ class StockFormer:
 
     def form(self, engine: Engine) -> Batch:
         """A step of prefill if there is one, mixed or alone, else of decodes."""
-        if self._decodes_left:
+        if self._decodes_left and engine.running:
             self._decodes_left -= 1
             batch = Batch()
         else:

@@ -17,7 +17,6 @@ def arm(gaps: list[float], first: float = 1.0, switch: float | None = 1.0) -> Ru
 def test_a_setting_that_delays_work_is_not_viable():
     sets = {"quick": arm([4.0, 4.0]), "slow": arm([1.0] * 12)}
     assert viable(sets, sets) == {"quick"}
-    assert set(envelope(sets).values()) == {"quick"}
 
 
 def test_one_quarter_behind_is_still_viable():

@@ -50,6 +50,11 @@ def test_interval_decodes_between_two_prefills():
     assert [tokens for _, tokens, _ in found][:9] == [10, 0, 0, 0, 10, 0, 0, 0, 10]
 
 
+def test_interval_ends_where_nothing_decodes():
+    found = steps([lone(0, 10, output=1), lone(1, 10, at=2.0)], StockSettings(interval=9))
+    assert [tokens for _, tokens, _ in found][:2] == [10, 10]
+
+
 def test_a_shared_beginning_is_computed_once():
     found = steps([lone(0, 10, shared="rules"), lone(1, 10, at=9.0, shared="rules")], StockSettings())
     assert [tokens for _, tokens, _ in found if tokens] == [50, 10]
