@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from grape_dsl.diagnostics import Diagnostic, DiagnosticError, Span
+
+# Byte order marks of encodings that a program may not have; that of UTF-16LE begins the one of UTF-32LE.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32LE"),
+    (codecs.BOM_UTF32_BE, "UTF-32BE"),
+    (codecs.BOM_UTF16_LE, "UTF-16LE"),
+    (codecs.BOM_UTF16_BE, "UTF-16BE"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,9 @@ def decode_source(data: bytes, file: str) -> SourceText:
     Raises:
         DiagnosticError: `file-encoding` or `file-binary`.
     """
+    if (encoding := _wide_encoding(data)) is not None:
+        how = f"save it as UTF-8 in your editor, or run `iconv -f {encoding} -t UTF-8 OLD.flow > NEW.flow`"
+        raise _refusal(file, "file-encoding", f"the file is {encoding}, a program is UTF-8", how)
     if b"\0" in data:
         raise _refusal(file, "file-binary", "this is a binary file, not text", "give the path of a .flow file")
     try:
@@ -75,6 +87,26 @@ def decode_source(data: bytes, file: str) -> SourceText:
         what = f"the file is not UTF-8: byte 0x{data[error.start]:02x} in line {line} does not fit"
         raise _refusal(file, "file-encoding", what, "save it as UTF-8") from None
     return SourceText.of(text, file)
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """The encoding of text in units of more than a byte, where its mark tells or its bytes do."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    if len(data) % 2 or b"\0" not in data:
+        return None
+    # A program is ASCII for the most part, in UTF-16 with a zero behind each letter or before it.
+    encoding = "UTF-16LE" if data[1::2].count(0) > data[::2].count(0) else "UTF-16BE"
+    return encoding if _is_text(data, encoding) else None
+
+
+def _is_text(data: bytes, encoding: str) -> bool:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return all(character.isprintable() or character.isspace() for character in text)
 
 
 def _refusal(file: str, code: str, message: str, hint: str | None) -> DiagnosticError:

@@ -12,7 +12,15 @@ from sglang.srt.mem_cache.common import match_kv_cache
 from sglang_ext.engine.completion import complete_prompt, too_long
 from sglang_ext.engine.output_streams import stream_factory
 from sglang_ext.engine.task_request import TaskRequest
-from sglang_ext.tasks.hint import ACTION_TYPE, HintError, Known, TaskHint, read_hint, request_id
+from sglang_ext.tasks.hint import (
+    ACTION_TYPE,
+    HintError,
+    Known,
+    TaskHint,
+    check_input_ids,
+    read_hint,
+    request_id,
+)
 from sglang_ext.tasks.state import TaskState
 from sglang_ext.tasks.table import TaskRefused
 
@@ -55,13 +63,14 @@ def accept(held: HeldTasks, req: TaskRequest) -> bool:
 
 
 def _take(held: HeldTasks, req: TaskRequest, hint: TaskHint) -> bool:
-    """Enter a task into the table; returns whether it is held. Raises TaskRefused."""
+    """Enter a task into the table; returns whether it is held. Raises TaskRefused or HintError."""
     scheduler = held.scheduler
     if req.to_finish is not None or req.finished():
         reason = req.to_finish or req.finished_reason
         raise TaskRefused(str(reason.message), reason.status_code or HTTPStatus.BAD_REQUEST)
     _refuse_unsupported(req, hint)
     _refuse_unknown_ids(hint, scheduler.model_config.vocab_size)
+    check_input_ids(req.origin_input_ids, hint.segments)
     task = held.table.add(hint, stream_factory(scheduler.tokenizer, req.sampling_params.stop_strs))
     if req.return_logprob and 0 <= req.logprob_start_len < len(req.origin_input_ids):
         req.asked_logprob_start = req.logprob_start_len

@@ -2,10 +2,14 @@
 
 A task is one generate request whose prompt may have holes. Its hint names the run, the task and the
 prompt's segments; a segment is a row of token ids or a hole for another task's output.
+
+The prompt is what the segments say. The request's own `input_ids`, which SGLang does not do without, are the ids of
+the first segment, or the placeholder `[0]`; a request with any others is refused with status 400.
 """
 
 from __future__ import annotations
 
+import reprlib
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -132,6 +136,21 @@ def input_ids(segments: Sequence[Known | OutputHole]) -> list[int]:
     """The ids that go with the request itself: the first known segment, else a placeholder."""
     first = segments[0] if segments else None
     return list(first.ids) if isinstance(first, Known) and first.ids else [PLACEHOLDER_ID]
+
+
+def check_input_ids(ids: Sequence[int], segments: Sequence[Known | OutputHole]) -> None:
+    """Hold the request's own ids against its hint; raises HintError where they contradict it."""
+    expected, found = input_ids(segments), list(ids)
+    if found not in (expected, [PLACEHOLDER_ID]):
+        first = "" if expected == [PLACEHOLDER_ID] else f"those of the hint's first segment, {_shown(expected)}, or "
+        raise HintError(
+            f"input_ids: the segments of its hint are a task's prompt, and the request's own ids are {first}"
+            f"the placeholder [{PLACEHOLDER_ID}]; got {_shown(found)}; put the whole prompt into the segments"
+        )
+
+
+def _shown(ids: list[int]) -> str:
+    return f"{len(ids)} ids {reprlib.repr(ids)}"
 
 
 def read_hint(actions: Sequence[tuple[str, str, Mapping[str, Any]]]) -> TaskHint | None:

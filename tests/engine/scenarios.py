@@ -40,6 +40,11 @@ def chain(encode: Encode, length: int, tokens: int) -> Graph:
     return build(tasks)
 
 
+def of_run(server: Server, graph: Graph) -> list[dict[str, Any]]:
+    """What the event log has of one run."""
+    return [event for event in server.events() if event["run"] == graph.run]
+
+
 def wait_for_nothing_left(server: Server, limit: float = 15.0) -> None:
     until = time.monotonic() + limit
     while set(server.counts().values()) != {0}:

@@ -85,6 +85,17 @@ def test_negative_ids_are_refused(scheduler: Any) -> None:
     assert "greater than or equal to 0" in req.to_finish.message
 
 
+def test_ids_of_its_own_that_contradict_its_hint_are_refused(scheduler: Any) -> None:
+    req = request(ids=[1, 3])
+    assert scheduler.held.accept(req)
+    assert scheduler.retired == [req]
+    assert "first segment, 2 ids [1, 3]" in req.to_finish.message
+    assert "got 2 ids [1, 2]" in req.to_finish.message
+    assert req.to_finish.status_code == 400
+    assert [status for _, _, status in failures(scheduler)] == [400]
+    assert set(scheduler.held.counts().values()) == {0}
+
+
 def test_a_stop_regex_is_refused(scheduler: Any) -> None:
     req = request(stop_regex="a+")
     assert scheduler.held.accept(req)

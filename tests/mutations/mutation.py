@@ -23,6 +23,7 @@ class Mutation:
 
 
 FAULTS = "tests/engine/test_faults.py"
+OUTPUT_FAULTS = "tests/engine/test_output_faults.py"
 
 MUTATIONS = (
     Mutation(
@@ -30,14 +31,14 @@ MUTATIONS = (
         "sglang_ext/tasks/task.py",
         "self._taken += count",
         "self._taken += count - (not feed.ended)",
-        ("tests/sglang_ext/tasks/test_table.py", f"{FAULTS}::test_kind_8_generated_ids_pass_through"),
+        ("tests/sglang_ext/tasks/test_table.py", f"{OUTPUT_FAULTS}::test_kind_8_generated_ids_pass_through"),
     ),
     Mutation(
         "nothing is held back that may become a stop string",
         "sglang_ext/tasks/streaming_output.py",
         "    return next(cut_off, len(text))\n",
         "    return len(text)\n",
-        ("tests/sglang_ext/tasks", f"{FAULTS}::test_kind_10_stop_strings_over_chunk_borders"),
+        ("tests/sglang_ext/tasks", f"{OUTPUT_FAULTS}::test_kind_10_stop_strings_over_chunk_borders"),
     ),
     Mutation(
         "a withdrawn request keeps its KV",
@@ -58,13 +59,13 @@ MUTATIONS = (
         "sglang_ext/engine/completion.py",
         "    task = req.task\n    length = task.certain_length\n",
         "    return None\n    task = req.task\n    length = task.certain_length\n",
-        (f"{FAULTS}::test_kind_12_the_context_is_passed_by_the_last_chunk",),
+        (f"{OUTPUT_FAULTS}::test_kind_12_the_context_is_passed_by_the_last_chunk",),
     ),
     Mutation(
         "the last piece of a prompt is taken for a middle one",
         "sglang_ext/engine/held_tasks.py",
         "return min(known, task.certain_length - 1)",
         "return known",
-        (f"{FAULTS}::test_kind_11_empty_outputs",),
+        (f"{OUTPUT_FAULTS}::test_kind_11_empty_outputs",),
     ),
 )

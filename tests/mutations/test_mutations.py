@@ -13,6 +13,14 @@ def test_it_fits_the_code(mutation: Mutation) -> None:
     assert (ROOT / mutation.file).read_text().count(mutation.old) == 1
 
 
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_the_tests_it_names_exist(mutation: Mutation) -> None:
+    for test in mutation.tests:
+        path, _, name = test.partition("::")
+        assert (ROOT / path).exists(), path
+        assert not name or f"def {name}(" in (ROOT / path).read_text(), test
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT + 60)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)

@@ -103,9 +103,8 @@ def plan_attention(
 
 def _groups(req_to_token: Tensor, single: list[tuple[int, int, int]], tokens: int, shape: Shape) -> list[DecodeGroup]:
     """Group sequences, each (context, place, row), so that padding and the gathered keys stay bounded."""
-    in_order = _fits(single, shape)
-    parts: list[list[tuple[int, int, int]]] = [single] if single and in_order else []
-    if not in_order:
+    parts: list[list[tuple[int, int, int]]] = [single] if single and _fits(single, shape) else []
+    if not parts:
         for entry in sorted(single, reverse=True):
             if parts and _fits([*parts[-1], entry], shape):
                 parts[-1].append(entry)
@@ -123,8 +122,8 @@ def _groups(req_to_token: Tensor, single: list[tuple[int, int, int]], tokens: in
         slots.masked_fill_(beyond, 0)
         bias = torch.zeros(beyond.shape, dtype=shape.dtype).masked_fill_(beyond, float("-inf"))
         bias = bias.repeat_interleave(shape.kv_heads, 0).unsqueeze(1)
-        alone = len(part) == tokens
-        places = None if alone and in_order else torch.tensor([place for _, place, _ in part])
+        # A group of all tokens was never sorted: all of them fit together.
+        places = None if len(part) == tokens else torch.tensor([place for _, place, _ in part])
         groups.append(DecodeGroup(places, _by_head(slots, shape.kv_heads), len(part), longest, bias))
     return groups
 

@@ -11,18 +11,20 @@ import pytest
 from grape_dsl.diagnostics import DiagnosticError
 from grape_dsl.rendering import render
 from grape_dsl.syntax import parse_text
+from grape_dsl.syntax.source import decode_source
 
 FOLDER = Path(__file__).parent / "golden"
 PROGRAMS = sorted(FOLDER.glob("*.flow"))
 
 
 def rendered(program: Path) -> str:
-    text = program.read_text(encoding="utf-8")
+    sources: dict[str | None, str] = {}
     try:
+        sources[program.name] = text = decode_source(program.read_bytes(), program.name).text
         diagnostics = parse_text(text, program.name).diagnostics
     except DiagnosticError as error:
         diagnostics = error.diagnostics
-    return render(diagnostics, {program.name: text})
+    return render(diagnostics, sources)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)

@@ -63,6 +63,26 @@ def test_binary(tmp_path):
     assert refusal(path)[0] == "file-binary"
 
 
+@pytest.mark.parametrize("data", [bytes([1, 0, 2, 0]), bytes([0, 0, 0, 7]), "w\0".encode("utf-16-le")])
+def test_binary_of_pairs_is_no_utf16(tmp_path, data):
+    path = tmp_path / "p.flow"
+    path.write_bytes(data)
+    assert refusal(path)[0] == "file-binary"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "marked"),
+    [("utf-16-le", True), ("utf-16-le", False), ("utf-16-be", True), ("utf-16-be", False), ("utf-32-le", True)],
+)
+@pytest.mark.parametrize("text", [PROGRAM, PROGRAM.replace("One", "\u0100\u4e00 \U0001f600")], ids=["ascii", "wide"])
+def test_wide_encodings_are_named(tmp_path, encoding, marked, text):
+    path = tmp_path / "p.flow"
+    path.write_bytes((marked * "\ufeff" + text).encode(encoding))
+    code, message = refusal(path)
+    assert code == "file-encoding"
+    assert encoding.upper().replace("-LE", "LE").replace("-BE", "BE") in message
+
+
 def test_not_utf8(tmp_path):
     path = tmp_path / "p.flow"
     path.write_bytes("workflow w\n# caf\xe9".encode("latin-1"))

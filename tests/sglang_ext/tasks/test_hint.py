@@ -14,6 +14,7 @@ from sglang_ext.tasks.hint import (
     OutputHole,
     Strip,
     TaskHint,
+    check_input_ids,
     envelope,
     input_ids,
     new_run_id,
@@ -89,6 +90,27 @@ def test_a_request_has_the_first_known_ids_or_a_placeholder() -> None:
     assert input_ids([Known(ids=[4, 5]), OutputHole(task="a")]) == [4, 5]
     assert input_ids([OutputHole(task="a"), Known(ids=[4])]) == [0]
     assert input_ids([]) == [0]
+
+
+@pytest.mark.parametrize("segments", [[Known(ids=[4, 5]), OutputHole(task="a")], [OutputHole(task="a")], []])
+def test_its_own_ids_and_the_placeholder_do_not_contradict_a_hint(segments: list[Known | OutputHole]) -> None:
+    check_input_ids(input_ids(segments), segments)
+    check_input_ids([0], segments)
+
+
+@pytest.mark.parametrize(
+    ("ids", "segments", "message"),
+    [
+        ([4], [Known(ids=[4, 5])], r"first segment, 2 ids \[4, 5\], or .* \[0\]; got 1 ids \[4\]; put the whole"),
+        ([4, 5, 6], [Known(ids=[4, 5]), OutputHole(task="a"), Known(ids=[6])], r"got 3 ids \[4, 5, 6\]"),
+        (range(1, 300), [Known(ids=[1])], r"got 299 ids \[1, 2, 3, 4, 5, 6, \.\.\.\]"),
+        ([4], [OutputHole(task="a"), Known(ids=[4])], r"own ids are the placeholder \[0\]; got 1 ids \[4\]"),
+        ([0, 0], [], r"got 2 ids"),
+    ],
+)
+def test_ids_that_contradict_a_hint_are_refused(ids: Any, segments: list[Known | OutputHole], message: str) -> None:
+    with pytest.raises(HintError, match=f"^input_ids: .*{message}"):
+        check_input_ids(ids, segments)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,116 @@
+"""Too little room for all prompts, and waiting for what does not come."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from grape_dsl.encoding import TextEncoder
+from sglang_ext.tasks.hint import OutputHole
+from tests.engine.client import Answer, ask, body, generate, new_client, run_all, submit
+from tests.engine.graphs import build, text
+from tests.engine.reference import compare
+from tests.engine.scenarios import Encode, check_alive_and_right, known, of_run, pair, wait_for_nothing_left
+from tests.engine.server import Server, serve
+
+
+@pytest.fixture(scope="module")
+def tight(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A small pool and short patience."""
+    flags = ["--max-total-tokens", "2048", "--max-running-requests", "24", "--enable-mixed-chunk"]
+    patience = {"GRAPE_UPSTREAM_TIMEOUT": "2", "GRAPE_LAPSE": "0.4"}
+    with serve(tiny_model, tmp_path_factory.mktemp("tight"), flags, environment=patience) as server:
+        yield server
+
+
+def test_kind_4_early_prefill_gives_way_in_a_small_pool(
+    tight: Server, stock: Server, codec: TextEncoder, encode: Encode
+) -> None:
+    """64 runs want more than ten times the pool; every run ends, no ordinary request suffers."""
+    graphs = [pair(encode, tokens=60, before=250, weight=8) for _ in range(64)]
+    prompts = [encode(text(random.Random(i), 150)) for i in range(12)]
+    sampling = [{"temperature": 0, "max_new_tokens": 24}] * len(prompts)
+
+    async def ordinary(client: httpx.AsyncClient) -> list[Any]:
+        found = []
+        for ids, params in zip(prompts, sampling, strict=True):
+            response = await client.post(f"{tight.url}/generate", json={"input_ids": ids, "sampling_params": params})
+            assert response.status_code == 200, response.text
+            found.append(response.json())
+        return found
+
+    async def main() -> tuple[list[dict[str, Answer]], list[Any]]:
+        async with new_client() as client:
+            runs = asyncio.gather(*(submit(client, tight.url, g) for g in graphs))
+            strangers = await ordinary(client)
+            return list(await runs), strangers
+
+    answers, strangers = asyncio.run(main())
+    compare(stock.url, graphs, answers, codec)
+    references = generate(stock.url, prompts, sampling)
+    assert [s["output_ids"] for s in strangers] == [r["output_ids"] for r in references]
+    assert all("grape" not in s["meta_info"] for s in strangers)
+    given_up = [e for e in tight.events() if e["event"] == "state" and e["note"] == "gave up its KV"]
+    print(f"\n{len(given_up)} times early KV gave way")
+    assert given_up, "the pool was never short: this test shows nothing"
+    check_alive_and_right(tight, stock, codec, encode, 33)
+
+
+def test_an_upstream_that_never_comes_is_an_error(tight: Server, encode: Encode) -> None:
+    graph = pair(encode)
+
+    async def main() -> Answer:
+        async with new_client() as client:
+            return await ask(client, tight.url, body(graph.tasks[1], graph.sampling["b"]))
+
+    began = time.monotonic()
+    answer = asyncio.run(main())
+    assert "'a', never submitted" in answer.message
+    assert 1.5 < time.monotonic() - began < 10
+    wait_for_nothing_left(tight)
+
+
+def test_kv_that_waits_for_nothing_lapses(tight: Server, stock: Server, codec: TextEncoder, encode: Encode) -> None:
+    graph = pair(encode, tokens=30)
+
+    async def main() -> dict[str, Answer]:
+        async with new_client() as client:
+            b = asyncio.create_task(ask(client, tight.url, body(graph.tasks[1], graph.sampling["b"])))
+            await asyncio.sleep(1.2)
+            a = await ask(client, tight.url, body(graph.tasks[0], graph.sampling["a"]))
+            return {"a": a, "b": await b}
+
+    answers = asyncio.run(main())
+    notes = [e["note"] for e in of_run(tight, graph) if e["event"] == "state" and e["task"] == "b" and e["note"]]
+    assert notes == ["gave up its KV"]
+    compare(stock.url, [graph], [answers], codec)
+
+
+def test_a_task_that_lapsed_goes_on_though_no_id_comes(
+    tight: Server, stock: Server, codec: TextEncoder, encode: Encode
+) -> None:
+    """Its last segment is a hole, and the upstream's output is empty."""
+    plain = pair(encode, tokens=2)
+    (answers,) = run_all(tight.url, [plain], at_once=1)
+    end = {"stop_token_ids": [answers["a"].output_ids[0]]}
+    graph = build({"a": (plain.tasks[0].segments, end), "b": ([known(encode, 60, 1), OutputHole(task="a")], {})})
+
+    async def main() -> dict[str, Answer]:
+        async with new_client() as client:
+            b = asyncio.create_task(ask(client, tight.url, body(graph.tasks[1], graph.sampling["b"])))
+            await asyncio.sleep(1.2)
+            a = await ask(client, tight.url, body(graph.tasks[0], graph.sampling["a"]))
+            return {"a": a, "b": await asyncio.wait_for(b, 10)}
+
+    got = asyncio.run(main())
+    assert got["a"].figures["output_ids"] == []
+    notes = [e["note"] for e in of_run(tight, graph) if e["event"] == "state" and e["task"] == "b" and e["note"]]
+    assert notes == ["gave up its KV"]
+    compare(stock.url, [graph], [got], codec)
