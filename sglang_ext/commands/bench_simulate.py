@@ -28,11 +28,14 @@ from sglang_ext.commands.bench_simulate_table import show
 from sglang_ext.commands.failures import reported
 from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.configuration import Configuration, UnknownNameError
-from sglang_ext.policy.policies import policy_names
+from sglang_ext.policy.policies import new_policy, policy_names
+from sglang_ext.policy.step_times import StepTimes
 from sglang_ext.settings import Streaming
 
 _WIDTH = 150
-_ALL = "all"
+# In a closed loop arrivals have no meaning, and `--runs` says how many there are.
+_CLOSED_RATE = 1e-6
+_ALL, _STOCK = "all", "stock"
 
 
 @click.command("simulate")
@@ -65,11 +68,22 @@ _ALL = "all"
 @click.option(
     "--policy-off", "off", multiple=True, metavar="PART", help="Each policy also without this part (A,B: both)."
 )
-@click.option("--streaming", type=click.Choice([mode.value for mode in Streaming]), multiple=True, help="Of each policy. [on]")
+@click.option(
+    "--streaming", type=click.Choice([mode.value for mode in Streaming]), multiple=True, help="Of each policy. [on]"
+)
 @click.option("--edge-weight", type=click.IntRange(min=1), default=16, show_default=True, metavar="N")
 @click.option("--arm", "arms", multiple=True, metavar="ARM", help="Stock: default, mixed-128/prewarm, ...; all. [all]")
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Repetitions.")
-@click.option("--runs", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="Of each.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="Of each, at least."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="That the arrivals of each last, at least: an overload needs time to show.",
+)
 @click.option("--ttft", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True, metavar="STEPS")
 @click.option("--tbt", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, metavar="STEPS")
 @click.option(
@@ -115,20 +129,21 @@ def _simulate(
     arms: tuple[str, ...],
     seeds: int,
     runs: int,
+    seconds: float,
     ttft: float,
     tbt: float,
     tokenizer: Path | None,
 ) -> SimulationRecord:
     target = _machine(device, profile, overlap)
     slo = Slo(ttft * target.unloaded_s, tbt * target.unloaded_s)
-    chosen = [*_stock(arms), *_policies(policies or ("deadline",), off, streaming or ("on",), edge_weight)]
+    chosen = [*_stock(arms), *_policies(target, policies or ("deadline",), off, streaming or ("on",), edge_weight)]
     count = estimate if tokenizer is None else tokenizer_count(tokenizer)
     source = JobSource(find(workload), Items(folder), chat, count=count)
     stamps = None if arrivals is None else read_trace(arrivals)
 
     def make(rate: float, seed: int = 0) -> list[Job]:
         kind: Arrivals = Poisson(rate) if stamps is None else Replayed(stamps, rate)
-        return source.jobs(runs, kind, seed)
+        return source.jobs(max(runs, round(rate * seconds)), kind, seed)
 
     def rate_of(load: str) -> float:
         if load == "knee":
@@ -145,12 +160,19 @@ def _simulate(
                 machine=target,
                 slo=slo,
                 arms=chosen,
-                repetitions=[make(rate or 1.0, seed) for seed in range(1, seeds + 1)],
+                repetitions=[make(rate or _CLOSED_RATE, seed) for seed in range(1, seeds + 1)],
                 in_flight=in_flight,
                 advance=lambda arm: progress.update(row, advance=1, description=arm),
             )
             results.append(comparison.run(load, rate))
-    settings = {"workload": workload, "inputs": str(folder or "built in"), "chat": chat, "seeds": seeds, "runs": runs}
+    settings = {
+        "workload": workload,
+        "inputs": str(folder or "built in"),
+        "chat": chat,
+        "seeds": seeds,
+        "runs": runs,
+        "seconds": seconds,
+    }
     settings |= {"arrivals": str(arrivals or "poisson"), "in_flight": in_flight, "tokens": count.__name__}
     return SimulationRecord(
         machine=asdict(target),
@@ -177,22 +199,24 @@ def _stock(names: tuple[str, ...]) -> list[SimulatedArm]:
 
 
 def _policies(
-    names: tuple[str, ...], off: tuple[str, ...], streaming: tuple[str, ...], weight: int
+    target: Machine, names: tuple[str, ...], off: tuple[str, ...], streaming: tuple[str, ...], weight: int
 ) -> list[SimulatedArm]:
     found: list[SimulatedArm] = []
-    try:
-        for name in dict.fromkeys(names):
-            if name not in policy_names():
-                raise UnknownNameError("policy", name, policy_names())
+    for name in dict.fromkeys(names):
+        if name == _STOCK:
+            raise InputError(f"--policy {_STOCK} leaves the steps to SGLang; simulate a stock arm, --arm {DEFAULT}")
+        for parts in ("", *off):
+            without = frozenset(part for part in parts.split(",") if part)
+            try:
+                configuration = Configuration(off=without)
+                new_policy(name, configuration, StepTimes(target.cost))
+            except UnknownNameError as error:
+                raise InputError(str(error)) from None
             for mode in map(Streaming, dict.fromkeys(streaming)):
-                for parts in ("", *off):
-                    without = frozenset(part for part in parts.split(",") if part)
-                    label = name + "".join(f" -{part}" for part in sorted(without))
-                    label += "" if mode is Streaming.ON else f" ({mode})"
-                    pieces = 1 if "edge_weight" in without else weight
-                    found.append(PolicyArm(name, Configuration(off=without), mode, pieces, label))
-    except UnknownNameError as error:
-        raise InputError(str(error)) from None
+                label = name + "".join(f" -{part}" for part in sorted(without))
+                label += "" if mode is Streaming.ON else f" ({mode})"
+                pieces = 1 if "edge_weight" in without else weight
+                found.append(PolicyArm(name, configuration, mode, pieces, label))
     return found
 
 

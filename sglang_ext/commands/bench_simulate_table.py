@@ -112,8 +112,8 @@ def _legend(record: SimulationRecord) -> list[str]:
         "seconds. An arm in brackets is not viable; stock arms that are the best of nothing show with --every-arm.",
         f"strict: runs with every gap within {record.tbt_s / step:g} steps. attained: runs with TTFT within "
         f"{record.ttft_s / step:g} steps and a mean gap within {record.tbt_s / step:g}.",
-        f"{settings['seeds']} repetitions of {settings['runs']} runs; inputs: {settings['inputs']}; arrivals: "
-        f"{settings['arrivals']}; overlap: {record.machine['overlap']}.",
+        f"{settings['seeds']} repetitions of {settings['runs']} runs and {settings['seconds']:g} s at least; "
+        f"inputs: {settings['inputs']}; arrivals: {settings['arrivals']}; overlap: {record.machine['overlap']}.",
     ]
 
 

@@ -13,7 +13,6 @@ from sglang_ext.bench.simulation.machine import Machine, Overlap
 from sglang_ext.bench.simulation.prefix_cache import PrefixCache
 from sglang_ext.bench.simulation.request import Request
 
-
 # What a step without work waits while requests are open, and how many such steps in a row may form nothing.
 IDLE_S = 0.001
 MOST_IDLE = 100

@@ -95,6 +95,8 @@ def test_measured_profile(tmp_path):
         (("--device", "h200-9b"), "did you mean h200-8b"),
         (("--policy", "dedline"), "did you mean 'deadline'"),
         (("--policy-off", "rigde"), "did you mean 'ridge'"),
+        (("--policy", "stock"), "simulate a stock arm"),
+        (("--policy", "budget", "--policy-off", "ridge"), "part of the policy 'budget'"),
         (("--arm", "mixed"), "an arm is default, mixed-N"),
         (("--arm", "default/warm"), "/prewarm-priority behind it"),
     ],
