@@ -41,6 +41,7 @@ class Prefill:
         rest_steps: decode steps until the prompt is complete, as far as they can be estimated; 0 if complete.
         since_s: when it became complete if it is, else when its task arrived.
         deadline_s: when its first token is due by its SLO, None if it has none or it is not known yet.
+        waited: steps in a row, up to now, that found it ready and prefilled nothing of it.
     """
 
     rid: str
@@ -56,6 +57,7 @@ class Prefill:
     rest_steps: float = 0.0
     since_s: float = 0.0
     deadline_s: float | None = None
+    waited: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,6 @@ class Snapshot:
         chunk: tokens of prefill that one step can hold at most (SGLang's chunk size).
         page: tokens per page of KV.
         short: an ordinary request or a complete prompt found no room in the step before.
-        unserved: steps in a row, up to now, that had something ready and prefilled nothing.
     """
 
     now_s: float
@@ -105,7 +106,6 @@ class Snapshot:
     chunk: int
     page: int = 1
     short: bool = False
-    unserved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
