@@ -45,7 +45,7 @@ class FluidLimit(BaseModel):
                 gaps += [gap] * step.rows
         if not gaps:
             return None
-        values = Values.of([gaps])
+        values = Values([gaps])
         return cls(
             mean=values.mean(),
             p50=values.percentile(0.5),

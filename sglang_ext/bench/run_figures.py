@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.attainment import Attainment, ServiceLevels
-from sglang_ext.bench.quantities import Ints, Values
+from sglang_ext.bench.quantities import Values
 from sglang_ext.bench.recorded_run import RecordedRun
 
 
@@ -69,10 +68,6 @@ class RunFigures(BaseModel):
     goodput: float
 
 
-Figure = Callable[["RunSet", Ints | None], float]
-"""A figure of an arm whose runs count as often as given, by their number; None: once each."""
-
-
 class RunSet:
     """All runs of one arm, repetition by repetition, ready to be asked for figures.
 
@@ -85,21 +80,18 @@ class RunSet:
         self.levels = levels
         self.runs = [run for runs in self.repetitions for run in runs]
         chains = [run.chain_gaps() for run in self.runs]
-        self.line = Values.of([run.line_gaps() for run in self.runs])
-        self.chain = Values.of(chains)
-        self.switch = Values.of([run.switch_gaps() for run in self.runs])
-        self.worst = Values.of([[max(own)] if own else [] for own in chains])
-        self.ttft = Values.of([[run.first_token_s] for run in self.runs])
-        self.final_ttft = Values.of([[run.final_token_s] for run in self.runs])
-        self.completion = Values.of([[run.completion_s] for run in self.runs])
+        self.line = Values([run.line_gaps() for run in self.runs])
+        self.chain = Values(chains)
+        self.switch = Values([run.switch_gaps() for run in self.runs])
+        self.worst = Values([[max(own)] if own else [] for own in chains])
+        self.ttft = Values([[run.first_token_s] for run in self.runs])
+        self.final_ttft = Values([[run.final_token_s] for run in self.runs])
+        self.completion = Values([[run.completion_s] for run in self.runs])
         self._kept = {by: [levels.kept(run, by) for run in self.runs] for by in Attainment}
 
-    def share_kept(self, by: Attainment, weights: Ints | None = None) -> float:
-        """Share of runs that attained the levels. Args: weights: how often each run counts."""
-        kept = np.array(self._kept[by], dtype=np.int64)
-        if weights is None:
-            return float(kept.mean())
-        return float((kept * weights).sum() / weights.sum())
+    def share_kept(self, by: Attainment) -> float:
+        """Share of runs that attained the levels."""
+        return sum(self._kept[by]) / len(self.runs)
 
     def figures(self) -> RunFigures:
         seconds = sum(

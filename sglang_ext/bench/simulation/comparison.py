@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.attainment import ServiceLevels
-from sglang_ext.bench.envelope import LOW_FIGURES, envelope, has, viable
+from sglang_ext.bench.envelope import FIGURES, envelope, viable
 from sglang_ext.bench.fluid import FluidLimit
 from sglang_ext.bench.run_figures import RunFigures, RunSet
 from sglang_ext.bench.run_ratio import ratio
@@ -136,9 +136,8 @@ class Comparison:
 
 def _ratios(own: RunSet, sets: dict[str, RunSet], best: dict[str, str]) -> dict[str, Ratio]:
     found = {}
-    for name, figure in LOW_FIGURES.items():
-        if name in best and has(own, name):
-            value = ratio(figure, own, sets[best[name]])
-            if value is not None:
-                found[name] = value
+    for name, arm in best.items():
+        figure = FIGURES[name]
+        if figure.values(own) and (value := ratio(figure, own, sets[arm])) is not None:
+            found[name] = value
     return found

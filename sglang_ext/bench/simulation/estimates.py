@@ -13,6 +13,21 @@ FIRST_GUESS = 64.0
 FLOOR = 0.15
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What stands before a task's first token.
+
+    Args:
+        hops: decodes that must end before its own can start.
+        steps: decode steps until its prompt is complete, prefill not counted.
+        rest: tokens still to come of its own output.
+    """
+
+    hops: int
+    steps: float
+    rest: float
+
+
 @dataclass(slots=True)
 class Estimates:
     """Running means of the lengths of outputs."""
@@ -34,19 +49,20 @@ class Estimates:
         mean = self.length(task)
         return max(FLOOR * mean, mean - run.written(task))
 
-    def hops(self, run: Run, task: str) -> int:
-        """Decodes that must end before this task's own can start."""
-        return max(
-            (1 + self.hops(run, up) for up in run.job.by_name[task].upstream if not run.ended(up)),
-            default=0,
-        )
-
-    def wait(self, run: Run, task: str) -> float:
-        """Decode steps until a task's prompt is complete, prefill not counted."""
-        return max(
-            (self.rest(run, up) + self.wait(run, up) for up in run.job.by_name[task].upstream if not run.ended(up)),
-            default=0.0,
-        )
+    def ahead(self, run: Run) -> dict[str, Ahead]:
+        """What stands before each task of a run that has not ended, by its name."""
+        found: dict[str, Ahead] = {}
+        for task in run.job.tasks:
+            if run.ended(task.name):
+                continue
+            hops, steps = 0, 0.0
+            for up in task.upstream:
+                before = found.get(up)
+                if before is not None:
+                    hops = max(hops, before.hops + 1)
+                    steps = max(steps, before.steps + before.rest)
+            found[task.name] = Ahead(hops, steps, self.rest(run, task.name))
+        return found
 
     def to_come(self, request: Request) -> int:
         """Tokens of a prompt that are not known yet."""

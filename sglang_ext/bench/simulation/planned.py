@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sglang_ext.bench.simulation.batch import Batch, PiecePlan
 from sglang_ext.bench.simulation.engine import Engine
-from sglang_ext.bench.simulation.estimates import Estimates
+from sglang_ext.bench.simulation.estimates import Ahead, Estimates
 from sglang_ext.bench.simulation.request import Request
 from sglang_ext.policy.policy import Policy
 from sglang_ext.policy.snapshot import Decode, Holding, Plan, Prefill, Snapshot
@@ -22,6 +22,7 @@ class PlannedFormer:
         self._held_rows = held_rows
         self._waiting: dict[str, Request] = {}
         self._short = False
+        self._known: dict[str, dict[str, Ahead]] = {}
 
     def arrive(self, request: Request) -> None:
         self._waiting[request.rid] = request
@@ -31,6 +32,7 @@ class PlannedFormer:
         batch = Batch(rows=list(engine.running))
         if not self._waiting:
             return batch
+        self._known.clear()
         ready = self._ready(engine)
         if not ready:
             return batch
@@ -103,7 +105,7 @@ class PlannedFormer:
         )
 
     def _prefill(self, request: Request) -> Prefill:
-        run, name = request.run, request.shape.name
+        run = request.run
         if request.complete_s is not None:
             return Prefill(
                 rid=request.rid,
@@ -118,6 +120,7 @@ class PlannedFormer:
                 deadline_s=request.deadline_s,
                 waited=request.waited,
             )
+        ahead = self._ahead(request)
         return Prefill(
             rid=request.rid,
             run=run.rid,
@@ -125,22 +128,28 @@ class PlannedFormer:
             pending=request.visible - request.found,
             context=request.found,
             has_row=request.node is not None,
-            hops=self._estimates.hops(run, name),
+            hops=ahead.hops,
             to_come=self._estimates.to_come(request),
-            rest_steps=self._estimates.wait(run, name),
+            rest_steps=ahead.steps,
             since_s=request.arrived_s,
             waited=request.waited,
         )
 
     def _holding(self, request: Request) -> Holding:
-        run, name = request.run, request.shape.name
-        complete = request.complete
+        ahead = self._ahead(request)
         return Holding(
             rid=request.rid,
             tokens=request.computed,
             order=request.order,
-            complete=complete,
-            hops=0 if complete else self._estimates.hops(run, name),
-            rest_steps=0.0 if complete else self._estimates.wait(run, name),
+            complete=request.complete,
+            hops=ahead.hops,
+            rest_steps=ahead.steps,
             used_s=request.used_s,
         )
+
+    def _ahead(self, request: Request) -> Ahead:
+        """Computed once for a run and step."""
+        found = self._known.get(request.run.rid)
+        if found is None:
+            found = self._known[request.run.rid] = self._estimates.ahead(request.run)
+        return found[request.shape.name]

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from sglang_ext.bench.attainment import Attainment, ServiceLevels
 from sglang_ext.bench.quantities import Values
 from sglang_ext.bench.run_figures import Gaps, RunSet
-from sglang_ext.bench.run_ratio import draw, ratio
+from sglang_ext.bench.run_ratio import Figure, draws, ratio
 from tests.sglang_ext.bench.recorded_runs import chain, run, task
 
 LEVELS = ServiceLevels(ttft_s=2.0, tbt_s=3.0)
@@ -62,24 +62,34 @@ def test_what_is_no_run(tasks, said):
 
 
 def test_percentiles_are_values_that_occurred():
-    values = Values.of([[3.0, 1.0], [2.0, 4.0]])
+    values = Values([[3.0, 1.0], [2.0, 4.0]])
     assert [values.percentile(share) for share in (0.0, 0.25, 0.5, 0.51, 0.95, 1.0)] == [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
     assert values.mean() == 2.5
     assert values.most == 4.0
 
 
-def test_weights_count_whole_runs():
-    values = Values.of([[3.0, 1.0], [2.0, 4.0]])
-    twice = np.array([2, 0])
-    assert values.mean(twice) == 2.0
-    assert [values.percentile(share, twice) for share in (0.25, 0.5, 0.75, 1.0)] == [1.0, 1.0, 3.0, 3.0]
-    once = np.array([1, 1])
+def test_draws_count_whole_runs():
+    values = Values([[3.0, 1.0], [2.0, 4.0], []])
+    weights = np.array([[2.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 0.0, 3.0]])
+    assert values.drawn_means(weights)[:2].tolist() == [2.0, 2.5]
+    assert np.isnan(values.drawn_means(weights)[2])
+    assert values.drawn_percentiles(0.5, weights)[:2].tolist() == [1.0, 2.0]
+    assert values.drawn_percentiles(0.75, weights)[:2].tolist() == [3.0, 3.0]
+    assert np.isnan(values.drawn_percentiles(0.5, weights)[2])
     for share in (0.1, 0.25, 0.5, 0.9, 0.95, 1.0):
-        assert values.percentile(share, once) == values.percentile(share)
+        assert values.drawn_percentiles(share, weights)[1] == values.percentile(share)
+
+
+def test_percentiles_of_draws_are_right_for_many_values():
+    chance = np.random.default_rng(0)
+    by_run = [chance.exponential(size=100).tolist() for _ in range(200)]
+    values, weights = Values(by_run), np.ones((1, 200))
+    for share in (0.5, 0.95, 0.99):
+        assert values.drawn_percentiles(share, weights)[0] == pytest.approx(values.percentile(share), rel=0.01)
 
 
 def test_gaps_of_nothing():
-    assert Gaps.of(Values.of([[], []])) is None
+    assert Gaps.of(Values([[], []])) is None
 
 
 def test_figures_of_two_runs():
@@ -118,23 +128,24 @@ def test_attainment_by_each_definition(gaps, first, kept):
     assert {by for by in Attainment if LEVELS.kept(chain(gaps, first=first), by)} == kept
 
 
-def p95(runs, weights):
-    return runs.line.percentile(0.95, weights)
+MEAN, P95 = Figure("line"), Figure("line", 0.95)
 
 
 def test_ratio_of_an_arm_to_itself_has_no_doubt():
     runs = RunSet([[chain([1.0, 2.0]), chain([3.0], index=1)]], LEVELS)
-    found = ratio(p95, runs, runs)
-    assert found is not None
-    assert (found.low, found.value, found.high) == (1.0, 1.0, 1.0)
+    for figure in (MEAN, P95):
+        found = ratio(figure, runs, runs)
+        assert found is not None
+        assert (found.low, found.value, found.high) == (1.0, 1.0, 1.0)
 
 
 def test_ratio_cancels_what_both_arms_share():
     slow = RunSet([[chain([2.0 * g], index=n) for n, g in enumerate((1.0, 5.0, 9.0, 2.0))]], LEVELS)
     fast = RunSet([[chain([g], index=n) for n, g in enumerate((1.0, 5.0, 9.0, 2.0))]], LEVELS)
-    found = ratio(lambda runs, w: runs.line.mean(w), slow, fast)
-    assert found is not None
-    assert (found.low, found.value, found.high) == pytest.approx((2.0, 2.0, 2.0))
+    for figure in (MEAN, P95):
+        found = ratio(figure, slow, fast)
+        assert found is not None
+        assert (found.low, found.value, found.high) == pytest.approx((2.0, 2.0, 2.0))
 
 
 def test_interval_holds_the_value_and_shrinks_with_more_runs():
@@ -144,31 +155,31 @@ def test_interval_holds_the_value_and_shrinks_with_more_runs():
         base = [chain([float(chance.exponential())], index=n) for n in range(number)]
         return RunSet([own], LEVELS), RunSet([base], LEVELS)
 
-    few, many = (ratio(lambda r, w: r.line.mean(w), *arms(number)) for number in (10, 1000))
+    few, many = (ratio(MEAN, *arms(number)) for number in (10, 1000))
     assert few is not None and many is not None
     assert few.low < few.value < few.high
     assert many.high - many.low < (few.high - few.low) / 3
 
 
 def test_draws_take_whole_repetitions():
-    chance = np.random.default_rng(0)
-    sizes = [3, 5, 2]
-    emptied = 0
-    for _ in range(50):
-        weights = draw(sizes, chance)
-        parts = np.split(weights, [3, 8])
+    sizes = (3, 5, 2)
+    weights = draws(sizes, 50)
+    assert np.array_equal(weights, draws(sizes, 50))
+    missing = 0
+    for draw in weights:
+        parts = np.split(draw, [3, 8])
         taken = [part.sum() // size for part, size in zip(parts, sizes, strict=True)]
         assert [part.sum() for part in parts] == [n * size for n, size in zip(taken, sizes, strict=True)]
         assert sum(taken) == 3
-        emptied += 0 in taken
-    assert emptied
+        missing += 0 in taken
+    assert missing
 
 
 def test_ratio_needs_the_same_runs():
     with pytest.raises(ValueError, match="different runs"):
-        ratio(p95, RunSet([[chain([1.0])]], LEVELS), RunSet([[chain([1.0]), chain([1.0], index=1)]], LEVELS))
+        ratio(P95, RunSet([[chain([1.0])]], LEVELS), RunSet([[chain([1.0]), chain([1.0], index=1)]], LEVELS))
 
 
 def test_ratio_to_nothing():
-    runs = RunSet([[chain([1.0])]], LEVELS)
-    assert ratio(lambda r, w: 0.0, runs, runs) is None
+    runs = RunSet([[chain([0.0])]], LEVELS)
+    assert ratio(P95, runs, runs) is None
