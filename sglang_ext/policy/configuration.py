@@ -48,8 +48,10 @@ class Configuration:
 
     Args:
         off: names of parts that are switched off (`SWITCHES`).
-        grant_tokens: q: prefill that the longest waiting complete prompt gets whatever the SLOs say.
-        grant_every: m: steps within which it gets them.
+        grant_tokens: q: the least prefill that is worth a step's while. The oldest complete prompt gets it whatever
+            the SLOs say, a rest as short as this goes at once, and less free room than this is none.
+        grant_every: m: steps within which the oldest complete prompt gets it.
+        short: tokens up to which a complete prompt does not wait behind a longer one.
         assumed_tbt: TBT of a decode without an SLO, in unloaded decode steps; 0 leaves it without one.
         assumed_ttft: TTFT of a run without an SLO, in unloaded decode steps.
         ridge_share: rise of a step's time over decode alone that counts as free, 0.05 = 5%.
@@ -57,7 +59,9 @@ class Configuration:
         upstream_share: part of the steps until a prompt is complete by which its known tokens should be in.
         ttft_share: part of a run's time to its first token by which its prompt should be in.
         late: multiple of its TTFT after which a run without a token goes before all others.
-        weight: least tokens of a streamed output that make a piece, where no profile says more.
+        weight: least tokens of a streamed output that make a piece; None chooses them by the cost model.
+        weight_share: how much dearer per token than a large chunk such a piece may be, 0.05 = 5%.
+        piece_s: seconds of scheduling that each piece costs.
         reserve: share of the free KV that prompts which are not complete leave alone.
         budget: tokens of prefill per step for the policy `budget`.
         eviction: who gives KV back first, one of `EVICTION_ORDERS`.
@@ -66,6 +70,7 @@ class Configuration:
     off: frozenset[str] = frozenset()
     grant_tokens: int = 16
     grant_every: int = 2
+    short: int = 64
     assumed_tbt: float = 3.0
     assumed_ttft: float = 40.0
     ridge_share: float = 0.05
@@ -73,7 +78,9 @@ class Configuration:
     upstream_share: float = 0.7
     ttft_share: float = 0.8
     late: float = 2.0
-    weight: int = 16
+    weight: int | None = None
+    weight_share: float = 0.05
+    piece_s: float = 0.00025
     reserve: float = 0.25
     budget: int = 64
     eviction: str = "distance"

@@ -9,7 +9,7 @@ reading of the weights. A knee far above all steps leaves the flat roof of a GPU
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -140,6 +140,11 @@ class CostModel:
             if name != "errors" and not value >= 0:
                 raise ValueError(f"cost model: {name} is {value!r}; it takes a number of at least 0")
         return model
+
+    @classmethod
+    def of(cls, coefficients: Mapping[str, float], knee: float = 0.0) -> CostModel:
+        """The model of fitted coefficients by name."""
+        return cls(**coefficients, knee=knee)  # type: ignore[arg-type]
 
     def with_errors(self, errors: dict[str, float]) -> CostModel:
         """The same model with its held-out errors."""

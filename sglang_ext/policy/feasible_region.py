@@ -67,9 +67,11 @@ class Region:
             return most
         return self.times.room(self.load, prefill.context, self.limit_s, most, given)
 
-    def full(self) -> bool:
-        """Whether not even one token of a fresh prompt fits."""
-        return self.limit_s < math.inf and not self.times.room(self.load, 0, self.limit_s, 1)
+    def left(self, most: int) -> int:
+        """Tokens up to `most` that a prompt with nothing in KV can still get."""
+        if self.limit_s == math.inf:
+            return most
+        return self.times.room(self.load, 0, self.limit_s, most)
 
     def take(self, prefill: Prefill, given: int, tokens: int) -> None:
         """Put tokens of a prompt into the load, behind `given` ones of it that are there."""

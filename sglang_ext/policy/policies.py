@@ -7,12 +7,13 @@ from collections.abc import Callable
 from sglang_ext.policy.budget import BudgetPolicy
 from sglang_ext.policy.configuration import Configuration, UnknownNameError
 from sglang_ext.policy.deadline import DeadlinePolicy
+from sglang_ext.policy.paper import PaperPolicy
 from sglang_ext.policy.policy import Policy
 from sglang_ext.policy.step_times import StepTimes
 from sglang_ext.policy.stock import StockPolicy
 
 _POLICIES: dict[str, Callable[[Configuration, StepTimes], Policy]] = {
-    each.name: each for each in (DeadlinePolicy, BudgetPolicy, StockPolicy)
+    each.name: each for each in (DeadlinePolicy, PaperPolicy, BudgetPolicy, StockPolicy)
 }
 
 

@@ -57,7 +57,7 @@ def gives_up(snapshot: Snapshot, configuration: Configuration, times: StepTimes)
     There is pressure where a complete prompt or a decode's next token has no room, or something found none in the
     step before; then at least one task yields, if there is one that may.
     """
-    if not snapshot.holding:
+    if not snapshot.holding or not (snapshot.short or _tight(snapshot)):
         return ()
     need, oldest = shortage(snapshot)
     if need <= 0 and not snapshot.short:
@@ -94,6 +94,11 @@ def shortage(snapshot: Snapshot) -> tuple[int, int]:
         seats -= 1
         chunk -= tokens
     return decodes + wanted - snapshot.kv_free, decodes + oldest - snapshot.kv_free
+
+
+def _tight(snapshot: Snapshot) -> bool:
+    """Whether a full chunk and the decodes' next tokens might not fit."""
+    return snapshot.kv_free < snapshot.chunk + (len(snapshot.decodes) + len(snapshot.ready)) * snapshot.page
 
 
 def oldest_complete(holding: Iterable[Holding]) -> str | None:

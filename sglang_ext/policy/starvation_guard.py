@@ -13,9 +13,15 @@ from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.snapshot import Prefill, Snapshot
 
 
-def due(snapshot: Snapshot, room: Allotment, configuration: Configuration) -> Prefill | None:
-    """The prompt that is granted tokens in this step: the oldest complete one with room, if it waited long enough."""
+def due(
+    snapshot: Snapshot, room: Allotment, configuration: Configuration, gone: tuple[str, ...] = ()
+) -> Prefill | None:
+    """The prompt that is granted tokens in this step: the oldest complete one with room, if it waited long enough.
+
+    Args:
+        gone: prompts that give up their KV.
+    """
     for prefill in snapshot.ready:
-        if prefill.complete and room.most(prefill) > 0:
+        if prefill.complete and prefill.rid not in gone and room.most(prefill) > 0:
             return prefill if prefill.waited >= configuration.grant_every - 1 else None
     return None

@@ -12,48 +12,53 @@ from sglang_ext.policy.step_times import StepTimes
 
 
 class StepPlan:
-    """What gives KV back, what the guard grants, and the room that is left for a policy to fill.
+    """What gives KV back, what the starvation guard grants, and the room that is left for a policy to fill.
 
-    Args:
-        weight: least tokens of a streamed piece.
+    Under KV pressure, or with the part `stage2` off, only complete prompts get any.
     """
 
-    def __init__(self, snapshot: Snapshot, configuration: Configuration, times: StepTimes, weight: int) -> None:
+    def __init__(self, snapshot: Snapshot, configuration: Configuration, times: StepTimes) -> None:
         self._snapshot = snapshot
-        self._weight = weight if configuration.has("edge_weight") else 1
         self._give_up = gives_up(snapshot, configuration, times)
-        pressed = snapshot.short or bool(self._give_up)
-        self.early = configuration.has("stage2") and not pressed
+        self.early = configuration.has("stage2") and not (snapshot.short or self._give_up)
         self.room = Allotment(snapshot, configuration.reserve, early=self.early)
         self.region = Region.of(snapshot, times, configuration)
-        granted = due(snapshot, self.room, configuration)
-        if granted is not None and granted.rid not in self._give_up:
-            self._put(granted, self.room.give(granted, configuration.grant_tokens, up=True))
+        self.decodes = self.region.load
+        granted = due(snapshot, self.room, configuration, self._give_up)
+        if granted is not None:
+            self.region.take(granted, 0, self.room.give(granted, configuration.grant_tokens, up=True))
 
-    def ready(self) -> list[Prefill]:
-        """Prompts that may have tokens in this step, oldest first."""
-        early, least, gone = self.early, self._weight, self._give_up
+    def ready(self, weight: int) -> list[Prefill]:
+        """Prompts that may have tokens in this step, oldest first.
+
+        Args:
+            weight: least tokens of a piece before its prompt is complete.
+        """
+        early, gone = self.early, self._give_up
         return [
             prefill
             for prefill in self._snapshot.ready
-            if (prefill.complete or (early and prefill.pending >= least)) and prefill.rid not in gone
+            if (prefill.complete or (early and prefill.pending >= weight)) and prefill.rid not in gone
         ]
 
     def give(self, prefill: Prefill, tokens: int) -> int:
         """Give a prompt up to `tokens` more, as far as all limits go; returns how many it got."""
-        given = self.room.given(prefill)
         most = min(tokens, self.room.most(prefill))
+        if most <= 0:
+            return 0
+        given = self.room.given(prefill)
         got = self.room.give(prefill, self.region.room(prefill, given, most))
-        if got:
-            self.region.take(prefill, given, got)
+        self.region.take(prefill, given, got)
         return got
+
+    def left(self) -> int:
+        """Tokens that a fresh complete prompt could still get."""
+        return self.region.left(self.room.chunk)
 
     def full(self) -> bool:
         """Whether nothing more can get into the step."""
-        return self.room.chunk <= 0 or self.region.full()
+        return self.region.left(min(1, self.room.chunk)) <= 0
 
     def plan(self) -> Plan:
+        """Everything that was given."""
         return Plan(self.room.pieces(), self._give_up)
-
-    def _put(self, prefill: Prefill, tokens: int) -> None:
-        self.region.take(prefill, 0, tokens)

@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 
 from sglang_ext.policy.cost_model import CostModel, Load
+from sglang_ext.policy.online_fit import OnlineFit
 
+REGIMES = ("decode", "mixed", "prefill")
 GAIN = 0.1
 """Part of a step's surprise that its regime's factor takes over."""
 MOST_SURPRISE = 0.2
 """The largest surprise that counts, as a logarithm: a step 22% too slow moves the factor as much as a hung one."""
 MOST_FACTOR = math.log(2)
 """The farthest that a factor goes, as a logarithm."""
+REFIT = 32
+"""Steps after which a model that is learned from nothing is fitted anew."""
 
 
 class StepTimes:
@@ -24,11 +28,13 @@ class StepTimes:
 
     Args:
         model: fitted to a profile, or a guess.
+        fit: replaces the model as steps are measured, where there is no profile.
     """
 
-    def __init__(self, model: CostModel) -> None:
+    def __init__(self, model: CostModel, fit: OnlineFit | None = None) -> None:
         self.model = model
-        self._logs = {"decode": 0.0, "mixed": 0.0, "prefill": 0.0}
+        self._fit = fit
+        self._logs = dict.fromkeys(REGIMES, 0.0)
 
     def factor(self, regime: str) -> float:
         """Measured over modelled time in a regime, as far as it is believed."""
@@ -52,3 +58,8 @@ class StepTimes:
         surprise = math.log(seconds / modelled) - old
         surprise = max(-MOST_SURPRISE, min(MOST_SURPRISE, surprise))
         self._logs[load.regime] = max(-MOST_FACTOR, min(MOST_FACTOR, old + GAIN * surprise))
+        if self._fit is not None:
+            self._fit.observe(load, seconds)
+            if self._fit.steps % REFIT == 0:
+                self.model = self._fit.refit()
+                self._logs = dict.fromkeys(REGIMES, 0.0)
