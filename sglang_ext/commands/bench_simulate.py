@@ -71,7 +71,9 @@ _ALL, _STOCK = "all", "stock"
 @click.option(
     "--streaming", type=click.Choice([mode.value for mode in Streaming]), multiple=True, help="Of each policy. [on]"
 )
-@click.option("--edge-weight", type=click.IntRange(min=1), default=16, show_default=True, metavar="N")
+@click.option(
+    "--edge-weight", type=click.IntRange(min=1), metavar="N", help="Tokens per streamed chunk. [the policy's own]"
+)
 @click.option("--arm", "arms", multiple=True, metavar="ARM", help="Stock: default, mixed-128/prewarm, ...; all. [all]")
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Repetitions.")
 @click.option(
@@ -125,7 +127,7 @@ def _simulate(
     policies: tuple[str, ...],
     off: tuple[str, ...],
     streaming: tuple[str, ...],
-    edge_weight: int,
+    edge_weight: int | None,
     arms: tuple[str, ...],
     seeds: int,
     runs: int,
@@ -199,7 +201,7 @@ def _stock(names: tuple[str, ...]) -> list[SimulatedArm]:
 
 
 def _policies(
-    target: Machine, names: tuple[str, ...], off: tuple[str, ...], streaming: tuple[str, ...], weight: int
+    target: Machine, names: tuple[str, ...], off: tuple[str, ...], streaming: tuple[str, ...], weight: int | None
 ) -> list[SimulatedArm]:
     found: list[SimulatedArm] = []
     for name in dict.fromkeys(names):
@@ -215,8 +217,7 @@ def _policies(
             for mode in map(Streaming, dict.fromkeys(streaming)):
                 label = name + "".join(f" -{part}" for part in sorted(without))
                 label += "" if mode is Streaming.ON else f" ({mode})"
-                pieces = 1 if "edge_weight" in without else weight
-                found.append(PolicyArm(name, configuration, mode, pieces, label))
+                found.append(PolicyArm(name, configuration, mode, weight, label))
     return found
 
 

@@ -69,7 +69,7 @@ class Client:
                 self.later(partial(self.submit, run, task, self.prompt(run, task)))
 
     def _done(self, request: Request) -> None:
-        self.estimates.learn(request.shape.name, request.output)
+        self.estimates.learn(request.run, request.shape.name)
         if request.run.over:
             self._next()
 

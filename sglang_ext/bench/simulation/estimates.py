@@ -1,16 +1,12 @@
-"""What is expected of tasks that have not ended: from the outputs seen so far, by the name of the task."""
+"""What is expected of a run's tasks that have not ended."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sglang_ext.bench.simulation.request import Request, Run
 from sglang_ext.bench.workload.job import Hole
-
-# Of an output before the first one of its task has ended.
-FIRST_GUESS = 64.0
-# The rest of an output that has outgrown its mean, as a share of the mean.
-FLOOR = 0.15
+from sglang_ext.policy.output_lengths import OutputLengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +24,19 @@ class Ahead:
     rest: float
 
 
-@dataclass(slots=True)
 class Estimates:
-    """Running means of the lengths of outputs."""
+    """Expectations from the outputs that have ended so far; the lengths that are forced are not looked at."""
 
-    _means: dict[str, tuple[float, int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._lengths = OutputLengths()
 
-    def learn(self, task: str, tokens: int) -> None:
-        mean, seen = self._means.get(task, (0.0, 0))
-        self._means[task] = (mean + (tokens - mean) / (seen + 1), seen + 1)
-
-    def length(self, task: str) -> float:
-        """The expected length of an output of which nothing is known."""
-        return self._means.get(task, (FIRST_GUESS, 0))[0]
+    def learn(self, run: Run, task: str) -> None:
+        """A task has ended."""
+        self._lengths.learn(_name(run, task), run.written(task))
 
     def rest(self, run: Run, task: str) -> float:
         """Tokens still to come of a task's output."""
-        if run.ended(task):
-            return 0.0
-        mean = self.length(task)
-        return max(FLOOR * mean, mean - run.written(task))
+        return 0.0 if run.ended(task) else self._lengths.rest(_name(run, task), run.written(task))
 
     def ahead(self, run: Run) -> dict[str, Ahead]:
         """What stands before each task of a run that has not ended, by its name."""
@@ -73,3 +62,7 @@ class Estimates:
             else:
                 total += segment.tokens
         return max(0, round(total) - request.known)
+
+
+def _name(run: Run, task: str) -> str:
+    return f"{run.job.workload}/{task}"

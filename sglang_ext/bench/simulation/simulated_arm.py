@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.bench.simulation.clients import Client, Slo
 from sglang_ext.bench.simulation.engine import Engine, Former
 from sglang_ext.bench.simulation.estimates import Estimates
@@ -68,14 +69,15 @@ class PolicyArm:
     """Grape with a policy.
 
     Args:
-        weight: tokens per streamed piece.
+        weight: tokens by which a prompt grows while its upstream writes; None: one where the policy chooses its pieces
+            itself, else 16.
         label: its name; by default that of the policy.
     """
 
     policy: str
     configuration: Configuration = field(default_factory=Configuration)
     streaming: Streaming = Streaming.ON
-    weight: int = 16
+    weight: int | None = None
     label: str = ""
 
     @property
@@ -93,7 +95,13 @@ class PolicyArm:
     def client(self, engine: Engine, slo: Slo, estimates: Estimates) -> Client:
         if self.streaming is Streaming.OFF:
             return Client(engine, slo, estimates)
-        return HeldClient(engine, slo, estimates, self.weight if self.streaming is Streaming.ON else None)
+        return HeldClient(engine, slo, estimates, self._growth(engine) if self.streaming is Streaming.ON else None)
+
+    def _growth(self, engine: Engine) -> int:
+        if self.weight is not None:
+            return self.weight
+        policy = new_policy(self.policy, self.configuration, StepTimes(engine.machine.cost))
+        return 1 if "edge_weight" in policy.switches else DEFAULT_EDGE_WEIGHT
 
 
 CLIENTS = ("plain", "prewarm", "prewarm-priority")

@@ -11,7 +11,7 @@ from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.simulation.rooflines import machine_names
 from sglang_ext.commands.bench_simulate import bench_simulate
 
-SMALL = ("--seeds", "2", "--runs", "8", "--arm", "mixed-128/prewarm", "--load", "4")
+SMALL = ("--seeds", "2", "--runs", "8", "--arm", "mixed-128/prewarm", "--load", "4", "--seconds", "0")
 
 
 def invoke(*arguments: str) -> Result:
@@ -55,6 +55,11 @@ def test_every_workload(name):
     assert (load.arms["deadline"].figures.switch is None) is (name == "chat")
 
 
+def test_arrivals_last_as_long_as_asked():
+    (load,) = record("--seconds", "5").loads
+    assert load.arms["deadline"].figures.runs == 2 * 20
+
+
 def test_named_loads_do_not_depend_on_the_policy():
     loads = [record("--load", "knee", "--policy", policy).loads[1].rate for policy in ("deadline", "budget")]
     assert loads[0] == loads[1] > 0
@@ -66,7 +71,7 @@ def test_parts_switched_off_and_streaming_are_arms_of_their_own():
 
 
 def test_closed_loop_has_no_rate():
-    result = invoke("--runs", "8", "--seeds", "1", "--arm", "default", "--in-flight", "3", "--json")
+    result = invoke("--seconds", "0", "--runs", "8", "--seeds", "1", "--arm", "default", "--in-flight", "3", "--json")
     (load,) = SimulationRecord.model_validate_json(result.stdout).loads
     assert (load.load, load.rate) == ("closed", None)
 

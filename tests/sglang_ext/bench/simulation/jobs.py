@@ -91,11 +91,16 @@ class Greedy:
 
 
 def simulated(
-    jobs: Sequence[Job], former: Former, on: Machine, client: type[Client] = Client, **settings: object
+    jobs: Sequence[Job],
+    former: Former,
+    on: Machine,
+    client: type[Client] = Client,
+    estimates: Estimates | None = None,
+    **settings: object,
 ) -> tuple[Client, Engine]:
     """Run the jobs to their end."""
     engine = Engine(on, former)
-    own = client(engine, SLO, Estimates(), **settings)
+    own = client(engine, SLO, estimates or Estimates(), **settings)
     own.start(jobs)
     engine.run()
     return own, engine

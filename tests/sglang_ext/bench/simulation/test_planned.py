@@ -11,12 +11,15 @@ from sglang_ext.bench.simulation.estimates import Estimates
 from sglang_ext.bench.simulation.held_client import HeldClient
 from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.simulation.planned import PlannedFormer
+from sglang_ext.bench.simulation.request import Request, Run
+from sglang_ext.policy.priority import hops, rest_steps
 from sglang_ext.policy.snapshot import Plan, Snapshot
 from tests.sglang_ext.bench.simulation.jobs import Greedy, chain, job, machine, nothing_left, simulated, task, times
 
 
 def watched(jobs, policy: Greedy, **settings: int):
-    return simulated(jobs, PlannedFormer(policy, Estimates()), machine(**settings), HeldClient, weight=2)
+    own = Estimates()
+    return simulated(jobs, PlannedFormer(policy, own), machine(**settings), HeldClient, own, weight=2)
 
 
 def test_a_policy_sees_what_is_ready_and_why():
@@ -51,11 +54,31 @@ def test_waiting_steps_are_counted():
 
 
 def test_estimates_come_from_what_has_ended():
+    policy = Greedy(room=20)
+    watched([chain(0), chain(1, at=50.0)], policy)
+    waits = {p.rest_steps for snapshot in policy.seen for p in snapshot.ready if p.rid == "run1.b"}
+    # a of the first run wrote 4 tokens.
+    assert max(waits) == 4.0
+
+
+@given(
+    edges=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda e: e[0] < e[1])),
+    done=st.integers(0, 7),
+    written=st.integers(0, 100),
+)
+def test_expectations_agree_with_the_policys_own_functions(edges, done, written):
+    names = [f"t{n}" for n in range(7)]
+    upstream = {names[n]: [names[a] for a, b in sorted(edges) if b == n] for n in range(7)}
+    run = Run("r", job(*(task(name, 5, *upstream[name]) for name in names)), 0.0)
+    for number, name in enumerate(names):
+        run.requests[name] = request = Request(name, run, run.job.by_name[name], number, 3, 3, 0.0)
+        request.finished = number < done
+        request.token_s = [0.0] * (written if number == done else 0)
     estimates = Estimates()
-    assert estimates.length("a") == 64.0
-    for tokens in (10, 20, 30):
-        estimates.learn("a", tokens)
-    assert estimates.length("a") == pytest.approx(20.0)
+    found = estimates.ahead(run)
+    assert {name: ahead.hops for name, ahead in found.items()} == hops(upstream, names[:done])
+    expected = rest_steps(upstream, names[:done], lambda name: estimates.rest(run, name))
+    assert {name: ahead.steps for name, ahead in found.items()} == pytest.approx(expected)
 
 
 def test_a_plan_alone_leaves_the_decodes_out():
