@@ -143,9 +143,10 @@ def _simulate(
     source = JobSource(find(workload), Items(folder), chat, count=count)
     stamps = None if arrivals is None else read_trace(arrivals)
 
-    def make(rate: float, seed: int = 0) -> list[Job]:
+    def make(rate: float) -> list[list[Job]]:
         kind: Arrivals = Poisson(rate) if stamps is None else Replayed(stamps, rate)
-        return source.jobs(max(runs, round(rate * seconds)), kind, seed)
+        number = max(runs, round(rate * seconds))
+        return [source.jobs(number, kind, seed) for seed in range(1, seeds + 1)]
 
     def rate_of(load: str) -> float:
         if load == "knee":
@@ -162,7 +163,7 @@ def _simulate(
                 machine=target,
                 slo=slo,
                 arms=chosen,
-                repetitions=[make(rate or _CLOSED_RATE, seed) for seed in range(1, seeds + 1)],
+                repetitions=make(rate or _CLOSED_RATE),
                 in_flight=in_flight,
                 advance=lambda arm: progress.update(row, advance=1, description=arm),
             )

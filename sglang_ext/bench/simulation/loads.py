@@ -17,18 +17,20 @@ KNEE_SHARE = 0.05
 # The share of runs that the best stock setting attains at the load `busy`.
 BUSY_ATTAINED = 0.84
 NAMED = ("knee", "busy")
-_HALVINGS = 12
+# The load is right to about 1%.
+_HALVINGS = 6
 _STOCK = tuple(stock_arm(f"{setting}/plain") for setting in ("default", "mixed-128", "mixed-256", "mixed-512"))
 
-MakeJobs = Callable[[float], Sequence[Job]]
-"""Jobs at a rate in runs per second."""
+MakeJobs = Callable[[float], Sequence[Sequence[Job]]]
+"""The jobs of each repetition at a rate in runs per second."""
 
 
 def knee(make: MakeJobs, machine: Machine, slo: Slo) -> float:
     """Runs per second where decode rows x tasks / tokens passes 5% under stock's default."""
 
     def beyond(rate: float) -> bool:
-        return interference(simulate(make(rate), machine, stock_arm("default"), slo)) > KNEE_SHARE
+        results = [simulate(jobs, machine, stock_arm("default"), slo) for jobs in make(rate)]
+        return interference(results) > KNEE_SHARE
 
     return _first(beyond)
 
@@ -38,18 +40,21 @@ def busy(make: MakeJobs, machine: Machine, slo: Slo, arms: Sequence[SimulatedArm
     levels = ServiceLevels(slo.ttft_s, slo.tbt_s)
 
     def beyond(rate: float) -> bool:
-        jobs = make(rate)
-        kept = (RunSet([simulate(jobs, machine, arm, slo).runs], levels).share_kept(Attainment.MEAN) for arm in arms)
-        return max(kept) < BUSY_ATTAINED
+        repetitions = make(rate)
+        for arm in arms:
+            runs = RunSet([simulate(jobs, machine, arm, slo).runs for jobs in repetitions], levels)
+            if runs.share_kept(Attainment.MEAN) >= BUSY_ATTAINED:
+                return False
+        return True
 
     return _first(beyond)
 
 
-def interference(result: Simulated) -> float:
+def interference(results: Sequence[Simulated]) -> float:
     """Decode rows of a step on average, times tasks per token: the share of tokens that a prefill holds up."""
-    decodes = [step.rows for step in result.steps if step.rows]
-    tasks = sum(len(run.tasks) for run in result.runs)
-    tokens = sum(run.tokens for run in result.runs)
+    decodes = [step.rows for result in results for step in result.steps if step.rows]
+    tasks = sum(len(run.tasks) for result in results for run in result.runs)
+    tokens = sum(run.tokens for result in results for run in result.runs)
     return sum(decodes) / len(decodes) * tasks / tokens if decodes else 0.0
 
 
@@ -61,4 +66,4 @@ def _first(beyond: Callable[[float], bool]) -> float:
     for _ in range(_HALVINGS):
         middle = (low * high) ** 0.5
         low, high = (low, middle) if beyond(middle) else (middle, high)
-    return round(low, 3 if low < 1 else 2)
+    return float(f"{low:.3g}")
