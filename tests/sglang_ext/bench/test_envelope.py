@@ -30,6 +30,11 @@ def test_first_tokens_count_only_where_some_setting_is_in_time():
     assert viable({"late": late}, {"late": late}) == {"late"}
 
 
+def test_first_tokens_of_a_setting_that_delays_work_do_not_count():
+    stock = {"late": arm([1.0], first=2.5), "slow": arm([1.0] * 12)}
+    assert viable(stock, stock) == {"late"}
+
+
 def test_our_own_arm_is_held_to_the_same():
     assert viable({"ours": arm([20.0])}, {"stock": arm([1.0])}) == set()
 
