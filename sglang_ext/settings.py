@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grape_dsl.diagnostics import nearest
+from sglang_ext.latency_bound import read_bound
 
 _PREFIX = "GRAPE_"
 CACHE_DIR = "GRAPE_CACHE_DIR"
@@ -129,6 +130,11 @@ def _read(name: str, text: str, kind: type) -> Any:
         raise SettingsError(f"{name}={text!r}: it takes {wanted}") from None
     if kind in (int, float) and not value >= 0:
         raise SettingsError(f"{name}={text!r}: it takes a number of at least 0")
+    if name.startswith("GRAPE_SLO_"):
+        try:
+            read_bound(text)
+        except ValueError as error:
+            raise SettingsError(f"{name}={text!r}: {error}") from None
     if name == "GRAPE_KV_RESERVE" and value > 1:
         raise SettingsError(f"{name}={text!r}: it takes a share from 0 to 1")
     return value

@@ -18,12 +18,12 @@ from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.report import report
 from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
-from sglang_ext.policy.configuration import Configuration
+from sglang_ext.policy.configuration import Configuration, UnknownNameError
 from sglang_ext.policy.online_fit import OnlineFit, guess
 from sglang_ext.policy.output_lengths import OutputLengths
 from sglang_ext.policy.policies import new_policy
 from sglang_ext.policy.step_times import StepTimes
-from sglang_ext.settings import EngineSettings
+from sglang_ext.settings import EngineSettings, SettingsError
 from sglang_ext.tasks.distances import Distances
 from sglang_ext.tasks.state import TaskState
 from sglang_ext.tasks.table import RunTable
@@ -229,15 +229,19 @@ class HeldTasks:
     @cached_property
     def planner(self) -> StepPlanner:
         settings = self.settings
-        configuration = Configuration(
-            off=frozenset(name for part in settings.policy_off.split(",") if (name := part.strip())),
-            eviction=settings.eviction,
-            reserve=settings.kv_reserve,
-            budget=settings.prefill_budget,
-        )
         start = guess()
         times = StepTimes(start, OnlineFit(start))
-        return StepPlanner(self, new_policy(settings.policy, configuration, times), times)
+        try:
+            configuration = Configuration(
+                off=frozenset(name for part in settings.policy_off.split(",") if (name := part.strip())),
+                eviction=settings.eviction,
+                reserve=settings.kv_reserve,
+                budget=settings.prefill_budget,
+            )
+            policy = new_policy(settings.policy, configuration, times)
+        except UnknownNameError as error:
+            raise SettingsError(f"GRAPE_POLICY, GRAPE_POLICY_OFF or GRAPE_EVICTION: {error}") from None
+        return StepPlanner(self, policy, times)
 
     def _rest(self, task: Task, written: int) -> float:
         req = self.requests.get(task.rid)

@@ -7,6 +7,7 @@ from typing import Any
 
 from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.task_request import TaskRequest
+from sglang_ext.latency_bound import read_bound
 
 
 class Objectives:
@@ -31,16 +32,3 @@ class Objectives:
         if not bound:
             return None
         return float(bound["seconds"]) if "seconds" in bound else float(bound["steps"]) * self._step_s()
-
-
-def read_bound(text: str) -> dict[str, float] | None:
-    """A bound as settings give it: `250ms`, `1.5s`, `3x` (unloaded decode steps); empty: none. Raises ValueError."""
-    if not text:
-        return None
-    for unit, name, factor in (("ms", "seconds", 1e-3), ("s", "seconds", 1.0), ("x", "steps", 1.0)):
-        if text.endswith(unit):
-            value = float(text.removesuffix(unit)) * factor
-            if not 0 < value < float("inf"):
-                break
-            return {name: value}
-    raise ValueError(f"a latency is a positive number with a unit, such as 250ms, 1.5s or 3x (decode steps): {text!r}")

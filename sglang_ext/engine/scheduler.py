@@ -44,6 +44,8 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         refuse_unsupported(server_args)
         super().__init__(server_args, port_args)
         refuse_unsupported_model(self)
+        # A wrong setting should end the start, not the first request.
+        _ = self.held.planner
 
     @cached_property
     def held(self) -> HeldTasks:
