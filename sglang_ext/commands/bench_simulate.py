@@ -13,6 +13,7 @@ from rich.progress import Progress
 from grape_dsl.cli import ExitCode
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.comparison import DEFAULT, Comparison, LoadResult
+from sglang_ext.bench.simulation.engine import SimulationError
 from sglang_ext.bench.simulation.loads import NAMED, busy, knee
 from sglang_ext.bench.simulation.machine import Machine, Overlap
 from sglang_ext.bench.simulation.record import SimulationRecord
@@ -167,7 +168,10 @@ def _simulate(
                 in_flight=in_flight,
                 advance=lambda arm: progress.update(row, advance=1, description=arm),
             )
-            results.append(comparison.run(load, rate))
+            try:
+                results.append(comparison.run(load, rate))
+            except SimulationError as error:
+                raise InputError(f"{target.name} cannot run {workload!r} at this load: {error}") from None
     settings = {
         "workload": workload,
         "inputs": str(folder or "built in"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sglang_ext.policy.snapshot import Piece, Prefill, Snapshot
 
 
@@ -10,17 +12,16 @@ class Allotment:
 
     Args:
         reserve: share of the free KV that prompts which are not complete leave alone.
-        early: whether such prompts get anything at all.
     """
 
-    def __init__(self, snapshot: Snapshot, reserve: float, early: bool = True) -> None:
+    def __init__(self, snapshot: Snapshot, reserve: float) -> None:
         self._page = page = snapshot.page
         self._given: dict[str, int] = {}
         self.chunk = snapshot.chunk
         # Each decode writes one token: into its last page, or into a new one.
         new_pages = len(snapshot.decodes) if page == 1 else sum(d.context % page == 0 for d in snapshot.decodes)
         self._kv = snapshot.kv_free - new_pages * page
-        self._early_kv = self._kv - int(snapshot.kv_free * reserve) if early else 0
+        self._early_kv = self._kv - math.ceil(snapshot.kv_free * reserve)
         self._rows = snapshot.rows_free
         self._seats = snapshot.seats_free
 

@@ -29,11 +29,12 @@ class BudgetPolicy:
     def plan(self, snapshot: Snapshot) -> Plan:
         """Complete prompts up to the chunk, then early ones up to the budget."""
         give_up = gives_up(snapshot, self.configuration, self.times)
-        room = Allotment(snapshot, self.configuration.reserve, early=not snapshot.short)
+        room = Allotment(snapshot, self.configuration.reserve)
         ready = [prefill for prefill in snapshot.ready if prefill.rid not in give_up]
         complete = [prefill for prefill in ready if prefill.complete]
-        early = [prefill for prefill in ready if not prefill.complete]
-        least = self.configuration.budget // LEAST if early and not snapshot.short else 0
+        pressed = snapshot.short or give_up
+        early = [] if pressed else [prefill for prefill in ready if not prefill.complete]
+        least = self.configuration.budget // LEAST if early else 0
         asked = 0
         for prefill in complete:
             room.give(prefill, room.chunk - least)

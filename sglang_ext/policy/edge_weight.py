@@ -2,7 +2,7 @@
 
 Grape paper (SC 2026), section III-E: the smallest chunk whose cost per token is within a few percent of a large
 chunk's, bounded by the SLO. A small piece is dear since each piece reads the KV before it and costs the scheduler
-time of its own. In a full step nothing is free, so pieces are twice as large there.
+time of its own. In a full step, where not even that chunk is free, pieces are twice as large.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sglang_ext.policy.cost_model import CostModel, Load
 from sglang_ext.policy.snapshot import Snapshot
 from sglang_ext.policy.step_times import StepTimes
 
-WEIGHTS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""The edge weights there are."""
+WEIGHTS = (1, 2, 4, 8, 16, 32, 64)
+"""The edge weights there are; outputs of most tasks are not much longer than the largest."""
 LARGE = 256
 """Tokens of the chunk that the others are compared with."""
 CHOICES = 256
@@ -38,7 +38,7 @@ def edge_weight(model: CostModel, load: Load, limit_s: float, context: int, shar
 
     most = per_token(LARGE) * (1 + share)
     chosen = next((weight for weight in WEIGHTS if per_token(weight) <= most), WEIGHTS[-1])
-    if not model.ridge(load, share, chosen):
+    if model.ridge(load, share, chosen) < chosen:
         chosen = min(2 * chosen, WEIGHTS[-1])
     if limit_s < math.inf:
         fits = [weight for weight in WEIGHTS if weight <= model.room(load, context, limit_s, chosen)]

@@ -17,7 +17,7 @@ ROW, TOKEN = 0.05, 0.03
 FADE = 0.998
 """What a step still counts after the next one: half after 350."""
 MOST_OFF = 3.0
-"""A step counts as at most so many times as long, or as short, as the model said."""
+"""A step counts as at most so many times as long, or as short, as the model said once it was fitted."""
 GUESSED = ((1, 0), (4, 0), (16, 0), (1, 64), (4, 64), (4, 256))
 """Rows and tokens of the steps that are made up from the guess."""
 
@@ -37,6 +37,7 @@ class OnlineFit:
     def __init__(self, start: CostModel) -> None:
         self.model = start
         self.steps = 0
+        self._fitted = False
         self._equations = NormalEquations(len(TERMS))
         for rows, tokens in GUESSED:
             load = Load(rows, tokens, attention=tokens * tokens / 2)
@@ -47,7 +48,7 @@ class OnlineFit:
         modelled = self.model.time(load)
         if not 0 < seconds < math.inf:
             return
-        if modelled > 0 and self.steps:
+        if modelled > 0 and self._fitted:
             seconds = max(modelled / MOST_OFF, min(modelled * MOST_OFF, seconds))
         self._equations.fade(FADE)
         self._add(load, seconds)
@@ -55,6 +56,7 @@ class OnlineFit:
 
     def refit(self) -> CostModel:
         """The model of all steps so far."""
+        self._fitted = self.steps > 0
         self.model = CostModel.of(dict(zip(TERMS, self._equations.solve(), strict=True)))
         return self.model
 

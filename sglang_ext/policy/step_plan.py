@@ -21,7 +21,7 @@ class StepPlan:
         self._snapshot = snapshot
         self._give_up = gives_up(snapshot, configuration, times)
         self.early = configuration.has("stage2") and not (snapshot.short or self._give_up)
-        self.room = Allotment(snapshot, configuration.reserve, early=self.early)
+        self.room = Allotment(snapshot, configuration.reserve)
         self.region = Region.of(snapshot, times, configuration)
         self.decodes = self.region.load
         granted = due(snapshot, self.room, configuration, self._give_up)

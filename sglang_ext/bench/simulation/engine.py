@@ -117,6 +117,10 @@ class Engine:
             self.now_s = max(self.now_s, self._events[0][0])
         return bool(self._events)
 
+    def reserved(self) -> int:
+        """Tokens of KV kept for all that the running requests may still write, and for a step beyond their end."""
+        return sum(max(0, request.limit - request.launched) + 1 for request in self.running)
+
     def drop(self, request: Request) -> None:
         """Take a waiting request's KV; what the tree has of it stays there while there is room."""
         if request.node is None:

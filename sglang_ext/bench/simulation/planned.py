@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sglang_ext.bench.simulation.batch import Batch, PiecePlan
-from sglang_ext.bench.simulation.engine import Engine
+from sglang_ext.bench.simulation.engine import Engine, SimulationError
 from sglang_ext.bench.simulation.estimates import Ahead, Estimates
 from sglang_ext.bench.simulation.request import Request
 from sglang_ext.policy.policy import Policy
@@ -33,6 +33,7 @@ class PlannedFormer:
         if not self._waiting:
             return batch
         self._known.clear()
+        self._yield_to_decodes(engine)
         ready = self._ready(engine)
         if not ready:
             return batch
@@ -50,30 +51,54 @@ class PlannedFormer:
             request.waited = 0 if request.rid in served else request.waited + 1
         return batch
 
+    def _yield_to_decodes(self, engine: Engine) -> None:
+        """Early KV goes before a decode would have no room for its token."""
+        while engine.cache.available < len(engine.running):
+            order = self.policy.yields_first(self._held())
+            if not order:
+                raise SimulationError(
+                    f"{len(engine.running)} decodes have no room in {engine.cache.capacity} tokens of KV"
+                )
+            engine.drop(self._waiting[order[0]])
+
     def _fill(self, engine: Engine, plan: Plan, batch: Batch) -> None:
-        """Pieces in the plan's order, as far as KV and seats go; SGLang keeps room for all that a request may write."""
+        """Pieces in the plan's order, as far as KV and seats go.
+
+        As in SGLang a complete prompt begins only where all that it may write has room too. One that holds KV already
+        ends on the room that early KV would give back to its decodes.
+        """
         chunk = engine.machine.chunk
-        free = engine.cache.available - len(batch.rows) - sum(max(0, r.limit - r.launched) for r in engine.running)
+        free = engine.cache.available - engine.reserved()
+        room = engine.cache.available - len(batch.rows)
         seats = engine.machine.running - len(engine.running)
         for piece in plan.pieces:
             request = self._waiting[piece.rid]
-            before = engine.cache.available
+            fresh, before = request.node is None, engine.cache.available
             engine.admit(request)
-            free -= before - engine.cache.available
+            # What it finds in the tree can no longer be evicted.
+            locked = before - engine.cache.available
             tokens = min(piece.tokens, request.visible - request.computed, chunk)
-            if tokens <= 0:
-                continue
             last = request.complete and request.computed + tokens == request.known
-            needed = tokens + (request.limit if last else 0)
-            alone = not engine.running and not batch.pieces
-            if (needed > free and not alone) or tokens > engine.cache.available or (last and seats <= 0):
-                self._short = self._short or request.complete
+            needed = tokens + locked + (request.limit if last else 0)
+            asked = request.known - request.computed + request.limit + locked if fresh and request.complete else needed
+            fits = tokens + locked <= room and not (last and seats <= 0)
+            if fits and asked > free and (engine.running or batch.pieces):
+                fits = not fresh and last and needed <= free + self._yieldable(engine, request)
+            if tokens <= 0 or not fits:
+                self._short = self._short or (tokens > 0 and request.complete)
+                if fresh:
+                    engine.drop(request)
                 continue
             batch.pieces.append(PiecePlan(request, request.computed, tokens, last))
-            chunk, free = chunk - tokens, free - needed
+            chunk, free, room = chunk - tokens, free - needed, room - tokens - locked
             if last:
                 seats -= 1
                 del self._waiting[request.rid]
+
+    def _yieldable(self, engine: Engine, besides: Request) -> int:
+        """KV that the other waiting prompts would give back."""
+        others = (r for r in self._waiting.values() if r.node is not None and r is not besides)
+        return sum(r.private + engine.cache.alone(r.node) for r in others if r.node is not None)
 
     def _ready(self, engine: Engine) -> list[Request]:
         ready = []
@@ -88,7 +113,7 @@ class PlannedFormer:
         return ready
 
     def _snapshot(self, engine: Engine, ready: list[Request]) -> Snapshot:
-        holding = tuple(self._holding(request) for request in self._waiting.values() if request.node is not None)
+        holding = self._held()
         return Snapshot(
             now_s=engine.now_s,
             ready=tuple(self._prefill(request) for request in ready),
@@ -103,6 +128,9 @@ class PlannedFormer:
             chunk=engine.machine.chunk,
             short=self._short,
         )
+
+    def _held(self) -> tuple[Holding, ...]:
+        return tuple(self._holding(request) for request in self._waiting.values() if request.node is not None)
 
     def _prefill(self, request: Request) -> Prefill:
         run = request.run

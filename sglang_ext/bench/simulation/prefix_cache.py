@@ -89,6 +89,13 @@ class PrefixCache:
                 self._note_leaf(at)
             at = at.parent
 
+    def alone(self, node: Node) -> int:
+        """Tokens up to a node that only one request has locked."""
+        total, at = 0, node
+        while at.parent is not None and at.locks == 1:
+            total, at = total + at.tokens, at.parent
+        return total
+
     def publish(self, spans: Sequence[Span], upto: int, before: Node | None, private: int) -> Node:
         """Put the first `upto` tokens of a prompt into the tree, where those that are there already are kept once.
 

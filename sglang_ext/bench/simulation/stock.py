@@ -64,7 +64,7 @@ class StockFormer:
         mixed_rows = len(running) if settings.mixed else 0
         chunk = (settings.chunk or engine.machine.chunk) - mixed_rows
         most = MOST_PREFILL - mixed_rows
-        free = cache.available - mixed_rows - sum(max(0, r.limit - r.launched) for r in running)
+        free = cache.available - engine.reserved()
         if self._chunked is not None and chunk > 0:
             request = self._chunked
             tokens = min(chunk, request.known - request.computed)

@@ -102,6 +102,16 @@ def test_early_kv_gives_way_to_a_complete_prompt():
     assert engine.high_water <= 115
 
 
+def test_early_kv_gives_way_to_decodes():
+    """A prompt begins where nothing else runs, though what it will write does not fit beside the early KV."""
+    jobs = [job(task("a", 10, output=30), task("b", 60, "a", 6)), job(task("c", 10, output=30), at=0.5, index=1)]
+    client, engine = watched(jobs, Greedy(room=80), kv_tokens=110)
+    assert engine.high_water <= 110
+    assert sum(step.tokens for step in engine.steps) > 10 + 10 + 96
+    assert nothing_left([engine])
+    assert len(times(client, 0)["b"]) == 3
+
+
 def test_pieces_never_exceed_what_is_asked_or_known():
     policy = Greedy(room=7)
     _, engine = watched([chain(n, at=float(n)) for n in range(4)], policy)
