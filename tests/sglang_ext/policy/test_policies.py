@@ -43,7 +43,9 @@ def test_unknown_names_get_the_nearest_ones() -> None:
 
 
 def test_a_part_that_a_policy_does_not_have_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="unknown part of the policy 'paper' 'ridge'; known: edge_weight, preemption"):
+    with pytest.raises(
+        UnknownNameError, match="unknown part of the policy 'paper' 'ridge'; known: edge_weight, preemption"
+    ):
         new_policy("paper", Configuration(off=frozenset({"ridge"})), TIMES)
     with pytest.raises(UnknownNameError, match="unknown part of the policy 'stock' 'region'; there is none"):
         new_policy("stock", Configuration(off=frozenset({"region"})), TIMES)
