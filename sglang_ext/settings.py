@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grape_dsl.diagnostics import nearest
+from sglang_ext.latency_bound import read_bound
 
 _PREFIX = "GRAPE_"
 CACHE_DIR = "GRAPE_CACHE_DIR"
@@ -50,8 +51,13 @@ class EngineSettings:
     """Settings of the engine's extensions; field `x_y` is read from `GRAPE_X_Y`.
 
     Args:
-        prefill_budget: tokens of prefill per step beside decodes, complete prompts included; early
-            work takes what they leave.
+        policy: the scheduling policy, by name.
+        policy_off: parts of it that are switched off, a comma list of names.
+        eviction: who gives KV back first under pressure, by name.
+        slo_ttft, slo_tbt: latency objectives of requests without their own, such as `250ms`, `1.5s` or `3x`
+            (unloaded decode steps); empty means none.
+        prefill_budget: tokens of prefill per step beside decodes, complete prompts included, in the policy
+            `budget`; early work takes what they leave.
         max_held_rows: tasks that may hold KV before they run.
         kv_reserve: share of the free KV that early prefill leaves alone.
         max_tasks: tasks that one run may have.
@@ -68,6 +74,11 @@ class EngineSettings:
     """
 
     streaming: Streaming = Streaming.ON
+    policy: str = "budget"
+    policy_off: str = ""
+    eviction: str = "distance"
+    slo_ttft: str = ""
+    slo_tbt: str = ""
     prefill_budget: int = 64
     max_held_rows: int = 64
     kv_reserve: float = 0.25
@@ -128,6 +139,11 @@ def _read(name: str, text: str, kind: type) -> Any:
         raise SettingsError(f"{name}={text!r}: it takes {wanted}") from None
     if kind in (int, float) and not value >= 0:
         raise SettingsError(f"{name}={text!r}: it takes a number of at least 0")
+    if name.startswith("GRAPE_SLO_"):
+        try:
+            read_bound(text)
+        except ValueError as error:
+            raise SettingsError(f"{name}={text!r}: {error}") from None
     if name == "GRAPE_KV_RESERVE" and value > 1:
         raise SettingsError(f"{name}={text!r}: it takes a share from 0 to 1")
     return value

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from sglang_ext.bench.point import Decode, Load, Mixed, Point, Prefill
-from sglang_ext.bench.point_sample import DECODE_STEPS, PROBES, PointSample
+from sglang_ext.bench.point_sample import DECODE_STEPS, PROBES, SHORT, PointSample
 from sglang_ext.bench.point_text import PointText
 from sglang_ext.bench.step_log import Step, StepLog
 from sglang_ext.bench.together import together
@@ -49,6 +49,9 @@ class EngineArm:
         self._log = log
         self._text = text
 
+    def takes(self, point: Point) -> bool:
+        return True
+
     async def measure(self, point: Point) -> PointSample:
         """A run without a step of the wanted make-up is repeated: what the prefix cache held may have been evicted."""
         for _ in range(ATTEMPTS):
@@ -79,12 +82,17 @@ class EngineArm:
                 tasks.create_task(self._read(self._text.row(row, context), tokens))
 
     async def _prefill(self, point: Prefill) -> PointSample | None:
-        # A second token, so that a step follows.
-        await self._read([*self._text.prefix(point.prefix), *self._text.fresh(point.tokens)], 2)
+        runs = PROBES if point.tokens <= SHORT else 1
+        for _ in range(runs):
+            # A second token, so that a step follows.
+            await self._read([*self._text.prefix(point.prefix), *self._text.fresh(point.tokens)], 2)
         steps = [step for step in self._log.steps() if step.chunks and not step.decodes]
         pieces = [chunk for step in steps for chunk in step.chunks]
-        if not pieces or pieces[0][0] != point.prefix or sum(tokens for _, tokens in pieces) != point.tokens:
+        if not pieces or pieces[0][0] != point.prefix or sum(tokens for _, tokens in pieces) != point.tokens * runs:
             return None
+        # A short one is a single step.
+        if runs > 1:
+            return _median(steps)
         return PointSample(seconds=sum(step.seconds for step in steps), steps=len(steps))
 
     async def _mixed(self, point: Mixed) -> PointSample | None:

@@ -46,27 +46,31 @@ class PointMeasurement:
     @property
     def turns(self) -> int:
         """How many measurements there are in all, those that warm up included."""
-        return len(self._arms) * len(self._points) * (1 + self._repetitions)
+        return sum(len(self._taking(point)) for point in self._points) * (1 + self._repetitions)
 
     async def run(self) -> Measured:
         """Raises EngineError."""
         # Code for a shape is generated, caches are filled and buffers grow when a point is first met.
         for point in self._points:
-            for arm in self._arms:
+            for arm in self._taking(point):
                 await self._measure(arm, point, "warming up")
         samples: dict[Point, dict[str, list[PointSample]]] = {
-            point: {arm.name: [] for arm in self._arms} for point in self._points
+            point: {arm.name: [] for arm in self._taking(point)} for point in self._points
         }
         limits = []
         for repetition in range(self._repetitions):
             limits.append(self._probe.measure())
             # Another arm comes first each time, so that none profits from its place.
-            first = repetition % len(self._arms)
             for point in self._points:
-                for arm in (*self._arms[first:], *self._arms[:first]):
+                arms = self._taking(point)
+                first = repetition % len(arms)
+                for arm in (*arms[first:], *arms[:first]):
                     sample = await self._measure(arm, point, f"repetition {repetition + 1}")
                     samples[point][arm.name].append(sample)
         return Measured(samples, limits)
+
+    def _taking(self, point: Point) -> list[PointArm]:
+        return [arm for arm in self._arms if arm.takes(point)]
 
     async def _measure(self, arm: PointArm, point: Point, when: str) -> PointSample:
         sample = await arm.measure(point)

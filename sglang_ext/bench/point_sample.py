@@ -8,8 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.point import Point
 
-# Decode steps that one sample is the median of, and chunks beside decodes.
+# Steps that one sample is the median of: those of a decode batch, and those with a short piece of a prompt.
 DECODE_STEPS, PROBES = 6, 2
+# A prefill of more tokens is measured once per sample.
+SHORT = 128
 
 
 class PointSample(BaseModel):
@@ -31,6 +33,9 @@ class PointArm(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    def takes(self, point: Point) -> bool:
+        """Whether it is measured there."""
 
     async def measure(self, point: Point) -> PointSample:
         """Raises EngineError if it cannot be measured."""

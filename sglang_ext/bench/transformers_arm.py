@@ -12,8 +12,12 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
 from sglang_ext.bench.point import Decode, Load, Mixed, Point, Prefill
-from sglang_ext.bench.point_sample import DECODE_STEPS, PROBES, PointSample
+from sglang_ext.bench.point_sample import DECODE_STEPS, PROBES, SHORT, PointSample
 from sglang_ext.bench.point_text import PointText
+
+EAGER = "eager"
+# Tokens of the longest prompt that it prefills.
+EAGER_PROMPT = 512
 
 
 class TransformersModel:
@@ -70,6 +74,10 @@ class TransformersArm:
         self._model = model
         self._attention = name.rpartition("-")[2]
 
+    def takes(self, point: Point) -> bool:
+        """Eager attention writes down all scores of a prompt: seconds of a long one, which nobody would choose."""
+        return self._attention != EAGER or not isinstance(point, Prefill) or point.tokens <= EAGER_PROMPT
+
     async def measure(self, point: Point) -> PointSample:
         self._model.model.set_attn_implementation(self._attention)
         with torch.inference_mode():
@@ -77,7 +85,8 @@ class TransformersArm:
                 case Decode():
                     return self._decode(point)
                 case Prefill():
-                    return PointSample(seconds=self._prefill(point.tokens, point.prefix))
+                    runs = PROBES if point.tokens <= SHORT else 1
+                    return PointSample(seconds=self._prefill(point.tokens, point.prefix, runs), steps=runs)
                 case Mixed():
                     return self._one_after_the_other(point)
                 case Load():
@@ -94,16 +103,19 @@ class TransformersArm:
         # The first one copies the cache as a whole.
         return PointSample(seconds=median(times[1:]), steps=DECODE_STEPS)
 
-    def _prefill(self, tokens: int, prefix: int) -> float:
-        ids = self._fresh(1, tokens)
-        cache = self._model.cached(1, prefix) if prefix else self._model.empty()
-        begin = time.perf_counter()
-        self._model.forward(ids, cache)
-        return time.perf_counter() - begin
+    def _prefill(self, tokens: int, prefix: int, runs: int) -> float:
+        times = []
+        for _ in range(runs):
+            ids = self._fresh(1, tokens)
+            cache = self._model.cached(1, prefix) if prefix else self._model.empty()
+            begin = time.perf_counter()
+            self._model.forward(ids, cache)
+            times.append(time.perf_counter() - begin)
+        return median(times)
 
     def _one_after_the_other(self, point: Mixed) -> PointSample:
         own = self._decode(Decode(point.batch, point.context))
-        chunk = median(self._prefill(point.tokens, point.prefix) for _ in range(PROBES))
+        chunk = self._prefill(point.tokens, point.prefix, PROBES)
         return PointSample(seconds=own.seconds + chunk, alone_s=own.seconds, steps=own.steps)
 
     def _load(self, point: Load) -> PointSample:

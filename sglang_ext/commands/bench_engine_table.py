@@ -8,7 +8,7 @@ from rich.table import Table
 
 from sglang_ext.bench.engine_goal import Goal
 from sglang_ext.bench.engine_record import EngineBenchRecord
-from sglang_ext.bench.point_result import Timing
+from sglang_ext.bench.point_result import PointResult, Timing
 from sglang_ext.bench.spread import Ratio
 
 _MARKS = {True: "reached", False: "missed", None: "open"}
@@ -25,10 +25,14 @@ def show(record: EngineBenchRecord, console: Console) -> None:
 
 
 def _times(record: EngineBenchRecord) -> Table:
-    table = _table("Milliseconds: median ± half of the interquartile range", "point", "limit", *record.arms)
+    table = _table(
+        "Milliseconds: median ± half of the interquartile range",
+        "point",
+        "limit",
+        *(arm.replace("-", "\n") for arm in record.arms),
+    )
     for point in record.points:
-        cells = [_time(point.arms[arm].seconds) + (" *" if arm == point.baseline else "  ") for arm in record.arms]
-        table.add_row(point.label, _milliseconds(point.limit_s), *cells)
+        table.add_row(point.label, _milliseconds(point.limit_s), *(_time(point, arm) for arm in record.arms))
     return table
 
 
@@ -77,8 +81,12 @@ def _table(title: str, first: str, *others: str) -> Table:
     return table
 
 
-def _time(timing: Timing) -> str:
-    return f"{_milliseconds(timing.median)} ±{_milliseconds(timing.iqr / 2)}"
+def _time(point: PointResult, arm: str) -> str:
+    if arm not in point.arms:
+        return ""
+    timing = point.arms[arm].seconds
+    mark = " *" if arm == point.baseline else "  "
+    return f"{_milliseconds(timing.median)} ±{_milliseconds(timing.iqr / 2)}{mark}"
 
 
 def _milliseconds(seconds: float) -> str:

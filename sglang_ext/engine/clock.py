@@ -25,6 +25,12 @@ class LapseReq(BaseReq, kw_only=True):  # type: ignore[misc,call-arg]
     """To every rank: the task with this request id gives its early KV back."""
 
 
+class TickReq(BaseReq, kw_only=True):  # type: ignore[misc,call-arg]
+    """To every rank: the lead rank's clock, seconds, when it received this step's requests."""
+
+    now_s: float
+
+
 class TaskClock:
     """Finds what is overdue."""
 
@@ -33,6 +39,10 @@ class TaskClock:
         self._next = 0.0
         # When the first task of each living run arrived.
         self._began: dict[str, float] = {}
+
+    def tick(self) -> list[TickReq]:
+        """The time, to broadcast with each step's requests while there is something to plan."""
+        return [TickReq(now_s=time.monotonic())] if self._held else []
 
     def poll(self) -> list[Any]:
         """Requests to broadcast: aborts of overdue tasks, lapses of KV that waits for too long."""

@@ -9,6 +9,7 @@ from sglang.srt.disaggregation.utils import prepare_abort
 from sglang.srt.managers.io_struct import AbortReq
 from sglang.srt.mem_cache.common import checkpoint_kv_cache, release_kv_cache
 
+from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.tasks.state import TaskState
 
@@ -21,7 +22,7 @@ def absorb(scheduler: Any, last_batch: Any) -> None:
     """
     if last_batch is None or not last_batch.forward_mode.is_extend():
         return
-    middle = [req for req in last_batch.reqs if isinstance(req, TaskRequest) and req.middle_in_flight]
+    middle = [req for req in last_batch.reqs if isinstance(req, PiecewiseRequest) and req.middle_in_flight]
     if not middle:
         return
     for req in middle:
@@ -29,30 +30,37 @@ def absorb(scheduler: Any, last_batch: Any) -> None:
         if req.withdrawn or not req.kv.holds_kv:
             continue
         req.pieces[-1].done_s = time.monotonic()
-        if req.extend_end <= req.task.known_prefix:
+        if req.extend_end <= req.fixed_prefix:
             checkpoint_kv_cache(req, scheduler.tree_cache)
         else:
             req.prefix_len = req.extend_end
     last_batch.filter_batch(reqs_to_exclude=middle)
 
 
-def give_up(scheduler: Any, req: TaskRequest) -> None:
-    """Give a waiting task's KV back; it stays in the tree while there is room, and is prefilled again later."""
-    task = req.task
+def give_up(scheduler: Any, req: PiecewiseRequest) -> None:
+    """Give back the KV of a request that does not run yet; it stays in the tree while there is room.
+
+    It is prefilled again later: a task from the extension's table, any other from SGLang's queue.
+    """
+    held = scheduler.held
     release_kv_cache(req, scheduler.tree_cache, checkpoint=True)
     req.reset_for_retract()
     # The user's request was never retracted, only early work was.
     req.retraction_count -= 1
     req.pieces = [piece for piece in req.pieces if piece.streamed == 0]
+    req.found_in_cache = None
     # With overlap the result of its last piece comes in this step; a new one must not be in flight then.
-    req.rests_until = scheduler.held.step + 1
-    if task.state is TaskState.PREFILLING:
-        task.move(TaskState.HELD)
-    scheduler.held.log.state(req, "gave up its KV")
+    req.rests_until = held.step + 1
+    if held.cut.pop(req.rid, None) is not None:
+        req.cut = False
+        scheduler.waiting_queue.insert(0, req)
+    elif isinstance(req, TaskRequest) and req.task.state is TaskState.PREFILLING:
+        req.task.move(TaskState.HELD)
+    held.log.state(req, "gave up its KV")
 
 
-def withdraw(scheduler: Any, req: TaskRequest, message: str, status: int) -> None:
-    """End a growing request: its KV, row and lock go back, and its client is told once.
+def withdraw(scheduler: Any, req: PiecewiseRequest, message: str, status: int | None) -> None:
+    """End a request in pieces: its KV, row and lock go back, and its client is told once.
 
     A piece may still be in flight; its result finds the request finished and is dropped.
     """

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.settings import SettingsError
 
@@ -26,11 +27,13 @@ class EventLog:
     def __init__(self, path: str) -> None:
         self._file: IO[str] | None = _open(path) if path else None
 
-    def state(self, req: TaskRequest, note: str | None = None) -> None:
-        if req.has_task:
+    def state(self, req: PiecewiseRequest, note: str | None = None) -> None:
+        if isinstance(req, TaskRequest) and req.has_task:
             self._write("state", req, state=req.task.state, note=note)
 
-    def piece(self, req: TaskRequest, last: bool) -> None:
+    def piece(self, req: PiecewiseRequest, last: bool) -> None:
+        if not isinstance(req, TaskRequest):
+            return
         piece = req.pieces[-1]
         span = {"step": piece.step, "start": piece.start, "end": piece.end, "streamed": piece.streamed}
         self._write("piece", req, **span, complete=req.task.complete, last=last)

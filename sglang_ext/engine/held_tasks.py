@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
@@ -11,25 +12,28 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from sglang_ext.engine import early_kv, intake
 from sglang_ext.engine.completion import complete_prompt, too_long
 from sglang_ext.engine.event_log import EventLog
+from sglang_ext.engine.objectives import Objectives
 from sglang_ext.engine.output_streams import matched_stop
+from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.report import report
+from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
-from sglang_ext.engine.twins import without_twins
-from sglang_ext.policy.early_budget import EarlyBudget, plan, yields_first
-from sglang_ext.policy.snapshot import Holding, Prefill, Snapshot
-from sglang_ext.settings import EngineSettings, Streaming
+from sglang_ext.policy.configuration import Configuration, UnknownNameError
+from sglang_ext.policy.online_fit import OnlineFit, guess
+from sglang_ext.policy.output_lengths import OutputLengths
+from sglang_ext.policy.policies import new_policy
+from sglang_ext.policy.step_times import StepTimes
+from sglang_ext.settings import EngineSettings, SettingsError
+from sglang_ext.tasks.distances import Distances
 from sglang_ext.tasks.state import TaskState
 from sglang_ext.tasks.table import RunTable
-
-# The tokens of an urgent piece are bounded by SGLang's own chunk size alone.
-UNBOUNDED = 1 << 30
+from sglang_ext.tasks.task import Task
 
 
 class HeldTasks:
     """One scheduler's tasks.
 
-    A step goes: collect new outputs, grow prompts with them, offer what the policy picks to SGLang's
-    queue; and after SGLang has formed its batch take back what it left.
+    A step goes: collect new outputs, grow prompts with them, then plan (`StepPlanner`).
 
     Args:
         scheduler: the GrapeScheduler; this class and its neighbours are the ones that reach into it.
@@ -42,16 +46,17 @@ class HeldTasks:
         self.table = RunTable(settings.max_tasks)
         self.requests: dict[str, TaskRequest] = {}
         self.growing: dict[str, TaskRequest] = {}
+        # Requests of SGLang's queue whose prompts a plan has begun to prefill.
+        self.cut: dict[str, PiecewiseRequest] = {}
         self.step = 0
-        # A request that is not early work found no room for its KV.
-        self.short = False
-        self._limits: EarlyBudget | None = None
-        self._allowances: dict[str, int] = {}
+        # The lead rank's clock, as it was when this step's requests were received; it stands still while all is idle.
+        self.now_s = 0.0
+        self.ticked = False
         self._failures: list[tuple[str, str, int]] = []
 
     def __bool__(self) -> bool:
         """Whether there is anything to do in a step."""
-        return bool(self.requests or self._failures)
+        return bool(self.requests or self.cut or self._failures)
 
     # Into the table and out of it
 
@@ -77,7 +82,8 @@ class HeldTasks:
             req = self.requests.pop(task.rid, None)
             if req is None:
                 continue
-            if self.growing.pop(task.rid, None) is not None:
+            held = self.growing.pop(task.rid, None) or self.cut.pop(task.rid, None)
+            if held is not None:
                 early_kv.withdraw(self.scheduler, req, message, status)
             else:
                 self.scheduler.abort_ordinary(req, message, status)
@@ -93,32 +99,30 @@ class HeldTasks:
             self.end_run(*failure)
         self._collect()
         self._grow()
-        self._offer(running_batch, last_batch)
+        self._enter_without_kv()
+        self.planner.begin(running_batch, last_batch)
 
-    def end_step(self) -> None:
-        """Take back what SGLang did not launch, so that its queue holds ordinary requests only."""
-        queue = self.scheduler.waiting_queue
-        if any(self.holds(req) for req in queue):
-            self.scheduler.waiting_queue = [req for req in queue if not self.holds(req)]
+    def end_step(self, batch: Any) -> None:
+        """Once SGLang has formed its batch, None if there is nothing to run."""
+        self.planner.end(batch)
+        self.ticked = False
+
+    def tick(self, now_s: float) -> None:
+        """The lead rank's clock says so."""
+        self.now_s = now_s
+        self.ticked = True
 
     def holds(self, req: Any) -> bool:
-        """Whether a request is one of those that grow here, and in SGLang's queue for one step at most."""
-        return self.growing.get(req.rid) is req
+        """Whether a request is one of those in pieces, and in SGLang's queue for one step at most."""
+        return self.growing.get(req.rid) is req or self.cut.get(req.rid) is req
 
-    def allowance(self, req: TaskRequest) -> int:
-        """Tokens that the plan gives this request in this step."""
-        return self._allowances.get(req.rid, 0)
-
-    def yield_kv(self) -> bool:
-        """Give back the KV of the task that yields first; returns whether there was one."""
-        for rid in yields_first(self._holding()):
-            early_kv.give_up(self.scheduler, self.growing[rid])
-            return True
-        return False
+    def has_produced(self, run_id: str) -> bool:
+        """Whether a token of the run has appeared."""
+        return self.table.has_produced(run_id)
 
     def yield_all(self) -> None:
-        """Give back all KV that tasks hold before they run."""
-        for req in self.growing.values():
+        """Give back all KV that requests hold before they run."""
+        for req in (*self.growing.values(), *self.cut.values()):
             if req.kv.holds_kv:
                 early_kv.give_up(self.scheduler, req)
 
@@ -131,8 +135,9 @@ class HeldTasks:
             "tasks": len(self.table),
             "requests": len(self.requests),
             "held": len(self.growing),
-            "rows": sum(req.kv.holds_kv for req in self.growing.values()),
-            "locks": sum(req.lock is not None for req in self.growing.values()),
+            "cut": len(self.cut),
+            "rows": sum(req.kv.holds_kv for req in (*self.growing.values(), *self.cut.values())),
+            "locks": sum(req.lock is not None for req in (*self.growing.values(), *self.cut.values())),
         }
 
     def _collect(self) -> None:
@@ -159,6 +164,7 @@ class HeldTasks:
                 message = f"output of task {task.hint.task!r}: {error}"
                 self.end_run(task.hint.run, message, HTTPStatus.INTERNAL_SERVER_ERROR)
                 continue
+            self.lengths.learn(task.hint.task, len(req.output_ids))
             del self.requests[rid]
             self.log.state(req)
 
@@ -181,7 +187,7 @@ class HeldTasks:
 
     def _note_early(self, req: TaskRequest) -> None:
         """The last upstream has ended: what is in KV now was early."""
-        in_kv = req.prefix_len if req.kv.holds_kv else req.found_in_cache
+        in_kv = req.prefix_len if req.kv.holds_kv else req.found_in_cache or 0
         kept = [piece for piece in req.pieces if piece.end <= in_kv]
         req.early = (max(0, in_kv - req.cached_before_run), sum(piece.streamed > 0 for piece in kept))
         self.log.upstreams_ended(req, in_kv)
@@ -195,92 +201,48 @@ class HeldTasks:
         task.move(TaskState.READY)
         self.log.state(req)
 
-    def _offer(self, running_batch: Any, last_batch: Any) -> None:
-        """Ask the policy, and put what it picks into SGLang's queue."""
-        if not self.growing:
-            self.short = False
-            return
-        ready = self._enter_without_kv()
-        chosen = plan(self._snapshot(running_batch, last_batch, ready), self.limits)
-        for rid in chosen.give_up:
-            early_kv.give_up(self.scheduler, self.growing[rid])
-        if self.short:
-            running_batch.batch_is_full = False
-        self.short = False
-        self._allowances = dict.fromkeys(chosen.urgent, UNBOUNDED) | dict(chosen.early)
-        urgent = [self.growing[rid] for rid in chosen.urgent]
-        early = [self.growing[rid] for rid, _ in chosen.early]
-        self.scheduler.waiting_queue[:] = [*urgent, *self.scheduler.waiting_queue, *early]
-
-    def _enter_without_kv(self) -> list[TaskRequest]:
-        """Send complete prompts that hold no KV to SGLang's queue; returns the requests that stay."""
-        entering, staying = [], []
-        for req in list(self.growing.values()):
-            if req.rests_until > self.step or req.lapsed:
-                continue
-            if req.task.complete and not req.kv.holds_kv:
-                self.enter(req)
-                entering.append(req)
-            else:
-                staying.append(req)
-        self.scheduler.waiting_queue[:0] = entering
-        return staying
-
-    def _snapshot(self, running_batch: Any, last_batch: Any, ready: list[TaskRequest]) -> Snapshot:
-        scheduler = self.scheduler
-        prefills = []
-        # Without a radix tree nothing can be found there.
-        for req in ready if scheduler.server_args.disable_radix_cache else without_twins(ready):
-            cached = req.prefix_len if req.kv.holds_kv else req.found_in_cache
-            pending = self.visible(req) - cached
-            if pending > 0:
-                prefills.append(Prefill(req.rid, pending, req.kv.holds_kv, req.task.order, req.task.complete))
-        return Snapshot(
-            ready=tuple(prefills),
-            holding=self._holding(),
-            decoding=self._decoding(running_batch, last_batch),
-            first=self._first(running_batch),
-            kv_free=scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size(),
-            short=self.short,
-        )
-
-    def _decoding(self, running_batch: Any, last_batch: Any) -> int:
-        """Rows that decode next: after a prefill or a mixed step SGLang merges the last batch in later."""
-        rows = len(running_batch.reqs)
-        if last_batch is not None and last_batch.forward_mode.is_extend():
-            chunked = self.scheduler.chunked_req
-            rows += sum(req is not chunked and not req.finished() for req in last_batch.reqs)
-        return rows
-
-    def _first(self, running_batch: Any) -> int:
-        """Tokens of prefill that SGLang's own queue may launch, an upper bound: the cache is not asked."""
-        chunked = self.scheduler.chunked_req
-        first = len(chunked.origin_input_ids) - chunked.prefix_len if chunked is not None else 0
-        if running_batch.batch_is_full:
-            return first
-        return first + sum(len(req.origin_input_ids) for req in self.scheduler.waiting_queue)
-
-    def visible(self, req: TaskRequest) -> int:
-        """How much of the prompt may be prefilled now."""
-        task = req.task
-        if task.complete:
-            return len(task.prompt)
-        if self.settings.streaming is Streaming.OFF or req.asked_logprob_start is not None:
-            return 0
-        known = len(task.prompt) if self.settings.streaming is Streaming.ON else task.known_prefix
-        # What may turn out to be the prompt's last token is left for the piece that samples behind it.
-        return min(known, task.certain_length - 1)
-
-    def _holding(self) -> tuple[Holding, ...]:
-        return tuple(
-            Holding(req.rid, req.prefix_len, req.task.order, req.task.complete)
+    def _enter_without_kv(self) -> None:
+        """Send complete prompts that hold no KV to SGLang's queue."""
+        entering = [
+            req
             for req in self.growing.values()
-            if req.kv.holds_kv and req.rests_until <= self.step
-        )
+            if req.task.complete and not req.kv.holds_kv and not (req.rests_until > self.step or req.lapsed)
+        ]
+        for req in entering:
+            self.enter(req)
+        self.scheduler.waiting_queue[:0] = entering
 
-    @property
-    def limits(self) -> EarlyBudget:
-        if self._limits is None:
-            settings = self.settings
-            self._limits = EarlyBudget(settings.prefill_budget, settings.max_held_rows, settings.kv_reserve)
-        return self._limits
+    # What planning needs
+
+    @cached_property
+    def lengths(self) -> OutputLengths:
+        return OutputLengths()
+
+    @cached_property
+    def distances(self) -> Distances:
+        return Distances(self.table, self._rest)
+
+    @cached_property
+    def objectives(self) -> Objectives:
+        return Objectives(self.settings.slo_ttft, self.settings.slo_tbt, self.planner.step_s)
+
+    @cached_property
+    def planner(self) -> StepPlanner:
+        settings = self.settings
+        start = guess()
+        times = StepTimes(start, OnlineFit(start))
+        try:
+            configuration = Configuration(
+                off=frozenset(name for part in settings.policy_off.split(",") if (name := part.strip())),
+                eviction=settings.eviction,
+                reserve=settings.kv_reserve,
+                budget=settings.prefill_budget,
+            )
+            policy = new_policy(settings.policy, configuration, times)
+        except UnknownNameError as error:
+            raise SettingsError(f"GRAPE_POLICY, GRAPE_POLICY_OFF or GRAPE_EVICTION: {error}") from None
+        return StepPlanner(self, policy, times)
+
+    def _rest(self, task: Task, written: int) -> float:
+        req = self.requests.get(task.rid)
+        return self.lengths.rest(task.hint.task, written, req.asked_max_new_tokens if req is not None else None)

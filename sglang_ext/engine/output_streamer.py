@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sglang.srt.managers.scheduler_components.output_streamer import SchedulerOutputStreamer
 
+from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.task_request import TaskRequest
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ class TaskOutputStreamer(SchedulerOutputStreamer):  # type: ignore[misc]
 
     def stream_output(self, reqs: Sequence[Any], return_logprob: bool, skip_req: Any = None) -> None:
         tasks = [req for req in reqs if isinstance(req, TaskRequest)]
-        if not tasks:
+        if not tasks and not any(isinstance(req, PiecewiseRequest) and req.pieces for req in reqs):
             super().stream_output(reqs, return_logprob, skip_req)
             return
-        # SGLang skips one middle chunk of a batch; beside growing ones an ordinary one may be another.
+        # SGLang skips one middle chunk of a batch; where prompts are in pieces there may be others.
         ordinary = [req for req in reqs if not isinstance(req, TaskRequest) and _has_output(req)]
         if ordinary:
             super().stream_output(ordinary, return_logprob, skip_req)
@@ -48,8 +49,12 @@ class TaskOutputStreamer(SchedulerOutputStreamer):  # type: ignore[misc]
 
 
 def _has_output(req: Any) -> bool:
-    """Whether there is something for a client: not while a prompt is prefilled in pieces."""
-    return bool(req.output_ids) or req.finished()
+    """Whether there is something new for a client: not while a prompt is prefilled in pieces."""
+    if req.finished() or not isinstance(req, PiecewiseRequest):
+        return bool(req.output_ids) or req.finished()
+    new = len(req.output_ids) != req.streamed_ids
+    req.streamed_ids = len(req.output_ids)
+    return new
 
 
 def _stamp(req: TaskRequest, now: float) -> None:

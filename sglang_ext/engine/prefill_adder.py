@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sglang.srt.managers.schedule_policy import AddReqResult, PrefillAdder
 
-from sglang_ext.engine.task_request import Piece, TaskRequest
+from sglang_ext.engine.piecewise_request import Piece, PiecewiseRequest
+from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.tasks.state import TaskState
 
 if TYPE_CHECKING:
@@ -15,32 +16,32 @@ if TYPE_CHECKING:
 
 
 class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
-    """SGLang's adder, with growing requests taken piece by piece, several side by side."""
+    """SGLang's adder, with prompts taken piece by piece, several side by side."""
 
     held: ClassVar[HeldTasks]
     rem_chunk_tokens: int | None
     new_chunked_req: Any
 
     def add_one_req(self, req: Any, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
-        if not (isinstance(req, TaskRequest) and req.growing):
-            result = super().add_one_req(req, has_chunked_req, truncation_align_size)
-            if result == AddReqResult.NO_TOKEN and not self._took(req):
-                self.held.short = True
-            return result
-        return self._add_piece(req, has_chunked_req, truncation_align_size)
+        if isinstance(req, PiecewiseRequest) and (req.in_pieces or self.held.planner.cuts(req)):
+            return self._add_piece(req, truncation_align_size)
+        result = super().add_one_req(req, has_chunked_req, truncation_align_size)
+        if result == AddReqResult.NO_TOKEN and not self._took(req):
+            self.held.planner.short = True
+        return result
 
-    def _add_piece(self, req: TaskRequest, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
+    def _add_piece(self, req: PiecewiseRequest, truncation_align_size: int | None) -> AddReqResult:
         room = self.rem_chunk_tokens
-        visible = self.held.visible(req)
+        visible = self.held.planner.snapshots.visible(req)
         # For a first piece SGLang has just matched the cache, which may hold all that is visible.
         if req.prefix_len >= visible:
             req.found_in_cache = visible
             return AddReqResult.CONTINUE
-        allowed = min(self.held.allowance(req), visible - req.prefix_len)
+        allowed = min(self.held.planner.allowance(req), visible - req.prefix_len)
         if room is not None:
             allowed = min(allowed, room)
-        fixed = req.task.known_prefix // self.page_size * self.page_size - req.prefix_len
-        if fixed > 0 and not req.task.complete:
+        fixed = req.fixed_prefix // self.page_size * self.page_size - req.prefix_len
+        if fixed > 0 and not req.prompt_complete:
             # The fixed text ends a piece, so that it is published for others as soon as it is computed.
             allowed = min(allowed, fixed)
         if allowed <= 0:
@@ -50,35 +51,44 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
             # Returns the request where it is cut; whether it was taken at all is asked below.
             self.add_chunked_req(req)
         else:
-            super().add_one_req(req, has_chunked_req, truncation_align_size)
+            super().add_one_req(req, False, truncation_align_size)
         used = allowed - self.rem_chunk_tokens
         self.rem_chunk_tokens = None if room is None else room - used
         if self.new_chunked_req is req:
-            # SGLang tracks one chunked request only; growing ones are tracked by the table.
+            # SGLang tracks one chunked request only; the extension's table tracks those in pieces.
             self.new_chunked_req = None
         if not self._took(req):
-            if req.task.complete:
-                self.held.short = True
+            if req.prompt_complete:
+                self.held.planner.short = True
                 return AddReqResult.NO_TOKEN
             return AddReqResult.OTHER
-        self._launch(req)
+        self._launch(req, visible)
         return self.budget_state()
 
     def _took(self, req: Any) -> bool:
         return bool(self.can_run_list) and self.can_run_list[-1] is req
 
-    def _launch(self, req: TaskRequest) -> None:
+    def _launch(self, req: PiecewiseRequest, visible: int) -> None:
         """Record the piece, and mark it as a middle one or the last."""
-        task = req.task
+        held = self.held
         start, end = req.prefix_len, req.extend_end
-        req.pieces.append(Piece(self.held.step, start, end, task.streamed_within(start, end), time.monotonic()))
-        last = task.complete and end == len(task.prompt)
+        streamed = req.task.streamed_within(start, end) if isinstance(req, TaskRequest) and req.has_task else 0
+        req.pieces.append(Piece(held.step, start, end, streamed, time.monotonic()))
+        req.piece_s = held.now_s
+        req.waited = 0
+        last = req.prompt_complete and end == visible
         if last:
             # Final at launch, not when its result is in: the next step must not launch it again.
-            self.held.enter(req)
+            if held.cut.pop(req.rid, None) is not None:
+                req.cut = False
+            elif isinstance(req, TaskRequest) and req.growing:
+                held.enter(req)
         else:
             req.inflight_middle_chunks += 1
             req.middle_in_flight = True
-            if task.state is TaskState.HELD:
-                task.move(TaskState.PREFILLING)
-        self.held.log.piece(req, last)
+            if not isinstance(req, TaskRequest) or not req.growing:
+                req.cut = True
+                held.cut[req.rid] = req
+            elif req.task.state is TaskState.HELD:
+                req.task.move(TaskState.PREFILLING)
+        held.log.piece(req, last)

@@ -17,10 +17,11 @@ from sglang.srt.runtime_context import get_parallel
 from sglang.utils import TypeBasedDispatcher
 
 from sglang_ext.engine import early_kv, intake
-from sglang_ext.engine.clock import LapseReq, TaskClock
+from sglang_ext.engine.clock import LapseReq, TaskClock, TickReq
 from sglang_ext.engine.event_log import EventLog
 from sglang_ext.engine.held_tasks import HeldTasks
 from sglang_ext.engine.output_streamer import TaskOutputStreamer
+from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.policy_order import TaskAwarePolicy
 from sglang_ext.engine.prefill_adder import TaskPrefillAdder
 from sglang_ext.engine.proof import internal_state
@@ -36,11 +37,15 @@ IDLE_WAIT = 0.001
 
 class GrapeScheduler(Scheduler):  # type: ignore[misc]
     policy: Any
+    is_mixed_chunk: bool
+    _arrivals = 0
 
     def __init__(self, server_args: Any, port_args: Any) -> None:
         refuse_unsupported(server_args)
         super().__init__(server_args, port_args)
         refuse_unsupported_model(self)
+        # A wrong setting should end the start, not the first request.
+        _ = self.held.planner
 
     @cached_property
     def held(self) -> HeldTasks:
@@ -69,18 +74,20 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
 
     def init_schedule_policy(self) -> None:
         super().init_schedule_policy()
-        self.policy = TaskAwarePolicy(self.policy)
+        self.policy = TaskAwarePolicy(self.policy, self)
 
     def init_request_dispatcher(self) -> None:
         super().init_request_dispatcher()
         self._request_dispatcher += TypeBasedDispatcher([(LapseReq, self._lapse)])
+        self._request_dispatcher += TypeBasedDispatcher([(TickReq, self._tick)])
 
     # A request's arrival and end
 
     def _create_generation_req(self, recv_req: Any, *args: Any, **kwargs: Any) -> Any:
-        if not intake.carries_task(recv_req.kv_hints):
-            return super()._create_generation_req(recv_req, *args, **kwargs)
-        return TaskRequest(*args, **kwargs)
+        kind = TaskRequest if intake.carries_task(recv_req.kv_hints) else PiecewiseRequest
+        req = kind(*args, **kwargs)
+        req.arrival, self._arrivals = self._arrivals, self._arrivals + 1
+        return req
 
     def _add_request_to_queue(self, req: Any, is_retracted: bool = False) -> None:
         if isinstance(req, TaskRequest) and not req.arrived and self.held.accept(req):
@@ -89,7 +96,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
 
     def _abort_on_queued_limit(self, recv_req: Any) -> bool:
         # Pieces that a step offers are no queue: they do not count, and no one else may throw them out.
-        if not self.held.growing:
+        if not self.held.growing and not self.held.cut:
             return bool(super()._abort_on_queued_limit(recv_req))
         whole = list(self.waiting_queue)
         self.waiting_queue[:] = [req for req in whole if not self.held.holds(req)]
@@ -114,6 +121,10 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             if req.task.alive:
                 message = reason.get("message") or f"the run was cancelled at task {req.task.hint.task!r}"
                 self.held.end_run(req.task.hint.run, message, status)
+        for cut in list(self.held.cut.values()):
+            if recv_req.abort_all or cut.rid.startswith(recv_req.rid):
+                del self.held.cut[cut.rid]
+                early_kv.withdraw(self, cut, reason.get("message") or "it was aborted", reason.get("status_code"))
         # SGLang's tokenizer keeps requests back while generation is paused or weights change, but no aborts.
         if not hit and (run := self.held.table.awaits(recv_req.rid)) is not None:
             self.held.end_run(run, reason.get("message") or "it was cancelled before all of its tasks came", status)
@@ -131,7 +142,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             req.to_finish = reason
 
     def _poll_timeout_aborts(self) -> list[Any]:
-        return [*super()._poll_timeout_aborts(), *self.task_clock.poll()]
+        return [*super()._poll_timeout_aborts(), *self.task_clock.poll(), *self.task_clock.tick()]
 
     def _lapse(self, recv_req: LapseReq) -> None:
         req = self.held.growing.get(recv_req.rid)
@@ -139,24 +150,36 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             early_kv.give_up(self, req)
             req.lapsed = True
 
+    def _tick(self, recv_req: TickReq) -> None:
+        self.held.tick(recv_req.now_s)
+
     # One step
 
     def get_next_batch_to_run(self, running_batch: Any, last_batch: Any) -> Any:
+        planner = self.held.planner
+        planner.take_over_chunked(last_batch)
         # Also when no task is left: a withdrawn one may have a piece in the last batch.
         early_kv.absorb(self, last_batch)
         if not self.held:
             return super().get_next_batch_to_run(running_batch, last_batch)
         self.held.begin_step(running_batch, last_batch)
+        mixed = self.is_mixed_chunk
+        self.is_mixed_chunk = mixed and not planner.alone
         plan = super().get_next_batch_to_run(running_batch, last_batch)
-        self.held.end_step()
+        self.is_mixed_chunk = mixed
+        self.held.end_step(plan.batch_to_run)
         if plan.batch_to_run is None and last_batch is None:
             # Everything waits for something that has not arrived; on few cores a busy loop would delay just that.
             time.sleep(IDLE_WAIT)
         return plan
 
+    def _should_defer_prefill(self, running_batch: Any) -> bool:
+        # A plan has said already how much of which prompt this step prefills.
+        return not self.held.planner.planned and bool(super()._should_defer_prefill(running_batch))
+
     def update_running_batch(self, batch: Any) -> Any:
         # Early KV goes before SGLang would retract or abort a request that decodes.
-        while self.held and not batch.check_decode_mem() and self.held.yield_kv():
+        while self.held and not batch.check_decode_mem() and self.held.planner.yield_kv():
             pass
         return super().update_running_batch(batch)
 
@@ -164,7 +187,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
 
     def is_fully_idle(self, for_health_check: bool = False, ignore_waiting: bool = False) -> bool:
         idle = super().is_fully_idle(for_health_check, ignore_waiting)
-        growing = self.held.growing.values()
+        growing = (*self.held.growing.values(), *self.held.cut.values())
         # As with SGLang's own queue: while waiting ones are ignored, those with KV still count.
         busy = any(req.kv.holds_kv for req in growing) if ignore_waiting else bool(growing)
         return bool(idle and (for_health_check or not busy))
@@ -173,7 +196,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         flushed = bool(super().flush_cache(empty_cache))
         if flushed:
             for req in self.held.growing.values():
-                req.found_in_cache = 0
+                req.found_in_cache = None
         return flushed
 
     def pause_generation(self, recv_req: Any) -> None:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR, Req
+from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR
 
+from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.tasks.state import TaskState
 from sglang_ext.tasks.task import Task
 
 
-@dataclass(slots=True)
-class Piece:
-    """A stretch of the prompt that one step prefills: ids [start, end), of which `streamed` came through a hole."""
-
-    step: int
-    start: int
-    end: int
-    streamed: int
-    launched_s: float
-    done_s: float | None = None
-
-
-class TaskRequest(Req):  # type: ignore[misc]
+class TaskRequest(PiecewiseRequest):
     """A request with a hint of its own.
 
     Until its last piece is launched it is **growing**: it lives in the extension's own table, its
@@ -39,19 +27,11 @@ class TaskRequest(Req):  # type: ignore[misc]
         self._task: Task | None = None
         self.arrived = False
         self.asked_max_new_tokens: int | None = self.sampling_params.max_new_tokens
-        # A piece of it is in the batch that was launched last, and more is to come.
-        self.middle_in_flight = False
-        # First step in which it may be launched again; a result of its given-up KV may be in flight.
-        self.rests_until = 0
         # Where logprobs of the prompt start; they need each piece's next token, so such a prompt waits whole.
         self.asked_logprob_start: int | None = None
-        # So much of its open prompt is in the cache already, without a row of its own.
-        self.found_in_cache = 0
         # It gave its KV back since nothing came for it; it is prefilled again when something does.
         self.lapsed = False
-        self.withdrawn = False
         self.cached_before_run = 0
-        self.pieces: list[Piece] = []
         self.early: tuple[int, int] | None = None
         self.submitted_s = 0.0
         self.grown_s = 0.0
@@ -73,11 +53,13 @@ class TaskRequest(Req):  # type: ignore[misc]
     def growing(self) -> bool:
         return self.has_task and self.task.state in (TaskState.HELD, TaskState.PREFILLING, TaskState.READY)
 
-    def init_next_round_input(self, tree_cache: Any = None, cow_mamba: bool | None = None) -> None:
-        # What it holds is in its own row: matching it against the tree again would lose the rest.
-        if self.growing and self.kv.holds_kv:
-            tree_cache = None
-        super().init_next_round_input(tree_cache, cow_mamba)
+    @property
+    def prompt_complete(self) -> bool:
+        return not self.has_task or self.task.complete
+
+    @property
+    def fixed_prefix(self) -> int:
+        return self.task.known_prefix if self.has_task else 0
 
     def update_finish_state(self, new_accepted_len: int = 1) -> None:
         super().update_finish_state(new_accepted_len)

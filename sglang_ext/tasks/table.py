@@ -161,6 +161,21 @@ class RunTable:
             return None
         return hole.task
 
+    def has_produced(self, run_id: str) -> bool:
+        """Whether a token of any of the run's tasks has appeared."""
+        run = self._runs.get(run_id)
+        return run is not None and any(output.seen for output in run.outputs.values())
+
+    def waits_for(self, task: Task) -> list[Task | None]:
+        """The tasks that the open holes of this one wait for: not ended, None where one has not come."""
+        run = self._runs[task.hint.run]
+        found: dict[str, Task | None] = {}
+        for hole in task.hint.holes:
+            output = run.outputs.get(hole.task)
+            if output is None or not output.ended:
+                found[hole.task] = run.tasks.get(hole.task)
+        return list(found.values())
+
     def upstreams_ended(self, task: Task) -> bool:
         """Whether every task that this one reads has ended well."""
         outputs = self._runs[task.hint.run].outputs

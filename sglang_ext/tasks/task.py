@@ -48,10 +48,15 @@ class Task:
         return len(first.ids) if isinstance(first, Known) else 0
 
     @property
+    def open_segments(self) -> list[Known | OutputHole]:
+        """The segments from the first open hole on."""
+        return self.hint.segments[self._segment :]
+
+    @property
     def certain_length(self) -> int:
         """The prompt's length if its open outputs ended now: it can only grow from here."""
-        rest = self.hint.segments[self._segment :]
-        return len(self.prompt) + self._waiting + sum(len(s.ids) for s in rest if isinstance(s, Known))
+        rest = sum(len(segment.ids) for segment in self.open_segments if isinstance(segment, Known))
+        return len(self.prompt) + self._waiting + rest
 
     @property
     def open_hole(self) -> OutputHole | None:

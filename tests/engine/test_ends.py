@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from grape_dsl.encoding import TextEncoder
-from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, Timeouts, new_run_id
+from sglang_ext.tasks.hint import PLACEHOLDER_ID, Known, OutputHole, TaskHint, Timeouts, new_run_id
 from tests.engine.client import Answer, ask, body, new_client, submit
 from tests.engine.graphs import Graph, build
 from tests.engine.reference import compare
@@ -85,7 +85,7 @@ def test_a_task_that_is_refused_within_a_step_is_told(engine: Server, encode: En
             reader = body(bystander.tasks[1], bystander.sampling["b"])
             waiting = asyncio.create_task(ask(client, engine.url, reader))
             await asyncio.sleep(0.3)
-            request = body(graph.tasks[1], graph.sampling["b"]) | {"input_ids": [1]}
+            request = body(graph.tasks[1], graph.sampling["b"]) | {"input_ids": [PLACEHOLDER_ID]}
             answer = await asyncio.wait_for(ask(client, engine.url, request), 15)
             await ask(client, engine.url, body(bystander.tasks[0], bystander.sampling["a"]))
             assert (await waiting).ok

@@ -21,6 +21,7 @@ def test_defaults_and_variables() -> None:
     [
         ("GRAPE_STREAMING", "maybe", "on, static, off"),
         ("GRAPE_PREFILL_BUDGET", "1.5", "a whole number"),
+        ("GRAPE_SLO_TBT", "60", "positive number with a unit"),
         ("GRAPE_LAPSE", "soon", "a number"),
         ("GRAPE_MAX_TASKS", "-1", "at least 0"),
         ("GRAPE_KV_RESERVE", "2", "from 0 to 1"),

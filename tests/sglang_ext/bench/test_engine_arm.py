@@ -38,7 +38,7 @@ def test_decode_is_the_step_of_the_whole_batch(tmp_path, batch):
 def test_prefill_is_the_sum_of_its_pieces(tmp_path):
     short, long = measure(tmp_path, Prefill(128), Prefill(2048))
     assert short.seconds == pytest.approx(cost(0, 128))
-    assert short.steps == 1
+    assert short.steps == PROBES
     assert long.seconds == pytest.approx(4 * cost(0, 512))
     assert long.steps == 4
 

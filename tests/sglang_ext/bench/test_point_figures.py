@@ -99,9 +99,13 @@ def test_goals_across_points():
 
 
 class CountingArm:
-    def __init__(self, name, log):
+    def __init__(self, name, log, refused=None):
         self.name = name
         self._log = log
+        self._refused = refused
+
+    def takes(self, point):
+        return point != self._refused
 
     async def measure(self, point):
         self._log.append((self.name, point.label))
@@ -130,3 +134,13 @@ def test_points_are_measured_in_turns():
     assert len(measured.limits) == 2
     # What warms up is not counted.
     assert [sample.seconds for sample in measured.samples[Decode(1)]["a"]] == [8, 17]
+
+
+def test_an_arm_is_left_out_where_it_takes_no_part():
+    log = []
+    points = [Decode(1), Decode(4)]
+    arms = [CountingArm("a", log), CountingArm("b", log, refused=Decode(1))]
+    measurement = PointMeasurement(arms, Probe(log), points, 2)
+    measured = asyncio.run(measurement.run())
+    assert measurement.turns == len(log) - 2 == 9
+    assert {point: list(own) for point, own in measured.samples.items()} == {Decode(1): ["a"], Decode(4): ["a", "b"]}

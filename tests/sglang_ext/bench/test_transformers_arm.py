@@ -57,3 +57,9 @@ def test_a_cache_is_what_its_prompts_left(model):
         stepped = model.forward(ids, cache)
         whole = model.forward(torch.cat((torch.tensor(prompts), ids), 1), model.empty())
         assert stepped.tolist() == whole.tolist()
+
+
+def test_eager_attention_takes_no_long_prompt(model):
+    sdpa, eager = (TransformersArm(name, model) for name in TRANSFORMERS)
+    assert [arm.takes(Prefill(2048)) for arm in (sdpa, eager)] == [True, False]
+    assert all(eager.takes(point) for point in (Prefill(512), Prefill(16, 2048), Decode(16), Load(16)))

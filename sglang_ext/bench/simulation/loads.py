@@ -1,0 +1,69 @@
+"""Loads by what they do to stock SGLang, so that no policy has a say in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sglang_ext.bench.attainment import Attainment, ServiceLevels
+from sglang_ext.bench.run_figures import RunSet
+from sglang_ext.bench.simulation.clients import Slo
+from sglang_ext.bench.simulation.machine import Machine
+from sglang_ext.bench.simulation.simulate import Simulated, simulate
+from sglang_ext.bench.simulation.simulated_arm import SimulatedArm, stock_arm
+from sglang_ext.bench.workload.job import Job
+
+# Stock's default knees where this share of its tokens is delayed by another task's prefill.
+KNEE_SHARE = 0.05
+# The share of runs that the best stock setting attains at the load `busy`.
+BUSY_ATTAINED = 0.84
+NAMED = ("knee", "busy")
+# The load is right to about 1%.
+_HALVINGS = 6
+_STOCK = tuple(stock_arm(f"{setting}/plain") for setting in ("default", "mixed-128", "mixed-256", "mixed-512"))
+
+MakeJobs = Callable[[float], Sequence[Sequence[Job]]]
+"""The jobs of each repetition at a rate in runs per second."""
+
+
+def knee(make: MakeJobs, machine: Machine, slo: Slo) -> float:
+    """Runs per second where decode rows x tasks / tokens passes 5% under stock's default."""
+
+    def beyond(rate: float) -> bool:
+        results = [simulate(jobs, machine, stock_arm("default"), slo) for jobs in make(rate)]
+        return interference(results) > KNEE_SHARE
+
+    return _first(beyond)
+
+
+def busy(make: MakeJobs, machine: Machine, slo: Slo, arms: Sequence[SimulatedArm] = _STOCK) -> float:
+    """Runs per second up to which the best of some stock settings attains 84% (definition `mean`)."""
+    levels = ServiceLevels(slo.ttft_s, slo.tbt_s)
+
+    def beyond(rate: float) -> bool:
+        repetitions = make(rate)
+        for arm in arms:
+            runs = RunSet([simulate(jobs, machine, arm, slo).runs for jobs in repetitions], levels)
+            if runs.share_kept(Attainment.MEAN) >= BUSY_ATTAINED:
+                return False
+        return True
+
+    return _first(beyond)
+
+
+def interference(results: Sequence[Simulated]) -> float:
+    """Decode rows of a step on average, times tasks per token: the share of tokens that a prefill holds up."""
+    decodes = [step.rows for result in results for step in result.steps if step.rows]
+    tasks = sum(len(run.tasks) for result in results for run in result.runs)
+    tokens = sum(run.tokens for result in results for run in result.runs)
+    return sum(decodes) / len(decodes) * tasks / tokens if decodes else 0.0
+
+
+def _first(beyond: Callable[[float], bool]) -> float:
+    """Where `beyond` turns true, by halving; it is false for very small rates."""
+    low = high = 0.01
+    while not beyond(high):
+        low, high = high, high * 2
+    for _ in range(_HALVINGS):
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return float(f"{low:.3g}")

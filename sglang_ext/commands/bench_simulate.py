@@ -1,0 +1,236 @@
+"""`grape bench simulate`: policies and stock settings over a simulated engine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from grape_dsl.cli import ExitCode
+from sglang_ext.bench.simulation.clients import Slo
+from sglang_ext.bench.simulation.comparison import DEFAULT, Comparison, LoadResult
+from sglang_ext.bench.simulation.engine import SimulationError
+from sglang_ext.bench.simulation.loads import NAMED, busy, knee
+from sglang_ext.bench.simulation.machine import Machine, Overlap
+from sglang_ext.bench.simulation.record import SimulationRecord
+from sglang_ext.bench.simulation.rooflines import machine, machine_names, measured
+from sglang_ext.bench.simulation.simulated_arm import PolicyArm, SimulatedArm, all_stock, stock_arm
+from sglang_ext.bench.workload.arrivals import Arrivals, Poisson, Replayed, read_trace
+from sglang_ext.bench.workload.counting import estimate, tokenizer_count
+from sglang_ext.bench.workload.items import Items
+from sglang_ext.bench.workload.job import Job
+from sglang_ext.bench.workload.jobs import JobSource
+from sglang_ext.bench.workload.workloads import WORKLOADS, find
+from sglang_ext.commands.bench_simulate_table import show
+from sglang_ext.commands.failures import reported
+from sglang_ext.driver.errors import InputError
+from sglang_ext.policy.configuration import Configuration, UnknownNameError
+from sglang_ext.policy.policies import new_policy, policy_names
+from sglang_ext.policy.step_times import StepTimes
+from sglang_ext.settings import Streaming
+
+_WIDTH = 150
+# In a closed loop arrivals have no meaning, and `--runs` says how many there are.
+_CLOSED_RATE = 1e-6
+_ALL, _STOCK = "all", "stock"
+
+
+@click.command("simulate")
+@click.option("--workload", type=click.Choice(list(WORKLOADS)), default="search", show_default=True)
+@click.option(
+    "--workloads",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Real inputs; without it the few that come with Grape.",
+)
+@click.option("--chat", type=click.FloatRange(0, 1), default=0.0, help="Share of ordinary requests among the runs.")
+@click.option("--load", "loads", multiple=True, metavar="RATE", help=f"Runs per second, {' or '.join(NAMED)}. [knee]")
+@click.option("--in-flight", type=click.IntRange(min=1), metavar="N", help="Closed loop: N runs at once, no rate.")
+@click.option(
+    "--arrivals",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="An Azure or Mooncake trace, its time scaled to each load; without it a Poisson process.",
+)
+@click.option("--device", default="h200-8b", show_default=True, metavar="NAME", help=", ".join(machine_names()))
+@click.option(
+    "--profile",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A measured cost model in place of the device's.",
+)
+@click.option("--overlap", type=click.Choice([o.value for o in Overlap]), help="How the loop runs beside the steps.")
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help=f"{', '.join(policy_names())}. [deadline]")
+@click.option(
+    "--policy-off", "off", multiple=True, metavar="PART", help="Each policy also without this part (A,B: both)."
+)
+@click.option(
+    "--streaming", type=click.Choice([mode.value for mode in Streaming]), multiple=True, help="Of each policy. [on]"
+)
+@click.option(
+    "--edge-weight", type=click.IntRange(min=1), metavar="N", help="Tokens per streamed chunk. [the policy's own]"
+)
+@click.option("--arm", "arms", multiple=True, metavar="ARM", help="Stock: default, mixed-128/prewarm, ...; all. [all]")
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Repetitions.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="Of each, at least."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="That the arrivals of each last, at least: an overload needs time to show.",
+)
+@click.option("--ttft", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True, metavar="STEPS")
+@click.option("--tbt", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, metavar="STEPS")
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Counts the tokens; without it they are estimated.",
+)
+@click.option("--every-arm", is_flag=True, help="Show stock arms that are the best of nothing, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+def bench_simulate(as_json: bool, every_arm: bool, **options: Any) -> None:
+    """Simulate workflows under policies and stock SGLang's settings. No engine is started; every figure is simulated.
+
+    The policies are the ones that the engine runs. Service levels are in unloaded decode steps.
+
+    Exit codes: 0 simulated, whatever was found; 2 wrong usage or input.
+    """
+    with reported():
+        record = _simulate(**options)
+    if as_json:
+        click.echo(record.model_dump_json(indent=1))
+    else:
+        console = Console()
+        # A file or a pipe has no width of its own.
+        show(record, console if console.is_terminal else Console(width=_WIDTH), every_arm)
+    raise SystemExit(ExitCode.OK)
+
+
+def _simulate(
+    workload: str,
+    folder: Path | None,
+    chat: float,
+    loads: tuple[str, ...],
+    in_flight: int | None,
+    arrivals: Path | None,
+    device: str,
+    profile: Path | None,
+    overlap: str | None,
+    policies: tuple[str, ...],
+    off: tuple[str, ...],
+    streaming: tuple[str, ...],
+    edge_weight: int | None,
+    arms: tuple[str, ...],
+    seeds: int,
+    runs: int,
+    seconds: float,
+    ttft: float,
+    tbt: float,
+    tokenizer: Path | None,
+) -> SimulationRecord:
+    target = _machine(device, profile, overlap)
+    slo = Slo(ttft * target.unloaded_s, tbt * target.unloaded_s)
+    chosen = [*_stock(arms), *_policies(target, policies or ("deadline",), off, streaming or ("on",), edge_weight)]
+    count = estimate if tokenizer is None else tokenizer_count(tokenizer)
+    source = JobSource(find(workload), Items(folder), chat, count=count)
+    stamps = None if arrivals is None else read_trace(arrivals)
+
+    def make(rate: float) -> list[list[Job]]:
+        kind: Arrivals = Poisson(rate) if stamps is None else Replayed(stamps, rate)
+        number = max(runs, round(rate * seconds))
+        return [source.jobs(number, kind, seed) for seed in range(1, seeds + 1)]
+
+    def rate_of(load: str) -> float:
+        if load == "knee":
+            return knee(make, target, slo)
+        return busy(make, target, slo) if load == "busy" else _rate(load)
+
+    results: list[LoadResult] = []
+    named = loads or (("closed",) if in_flight else ("knee",))
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        row = progress.add_task("loads", total=len(named) * len(chosen) * seeds)
+        for load in named:
+            rate = None if in_flight else rate_of(load)
+            comparison = Comparison(
+                machine=target,
+                slo=slo,
+                arms=chosen,
+                repetitions=make(rate or _CLOSED_RATE),
+                in_flight=in_flight,
+                advance=lambda arm: progress.update(row, advance=1, description=arm),
+            )
+            try:
+                results.append(comparison.run(load, rate))
+            except SimulationError as error:
+                raise InputError(f"{target.name} cannot run {workload!r} at this load: {error}") from None
+    settings = {
+        "workload": workload,
+        "inputs": str(folder or "built in"),
+        "chat": chat,
+        "seeds": seeds,
+        "runs": runs,
+        "seconds": seconds,
+    }
+    settings |= {"arrivals": str(arrivals or "poisson"), "in_flight": in_flight, "tokens": count.__name__}
+    return SimulationRecord(
+        machine=asdict(target),
+        unloaded_s=target.unloaded_s,
+        ttft_s=slo.ttft_s,
+        tbt_s=slo.tbt_s,
+        settings=settings,
+        loads=results,
+    )
+
+
+def _machine(device: str, profile: Path | None, overlap: str | None) -> Machine:
+    found = machine(device)
+    if profile is not None:
+        found = measured(profile, found)
+    return found if overlap is None else replace(found, overlap=Overlap(overlap))
+
+
+def _stock(names: tuple[str, ...]) -> list[SimulatedArm]:
+    if not names or _ALL in names:
+        return list(all_stock())
+    # Ratios to the default need it.
+    return [stock_arm(name) for name in dict.fromkeys((DEFAULT, *names))]
+
+
+def _policies(
+    target: Machine, names: tuple[str, ...], off: tuple[str, ...], streaming: tuple[str, ...], weight: int | None
+) -> list[SimulatedArm]:
+    found: list[SimulatedArm] = []
+    for name in dict.fromkeys(names):
+        if name == _STOCK:
+            raise InputError(f"--policy {_STOCK} leaves the steps to SGLang; simulate a stock arm, --arm {DEFAULT}")
+        for parts in ("", *off):
+            without = frozenset(part for part in parts.split(",") if part)
+            try:
+                configuration = Configuration(off=without)
+                new_policy(name, configuration, StepTimes(target.cost))
+            except UnknownNameError as error:
+                raise InputError(str(error)) from None
+            for mode in map(Streaming, dict.fromkeys(streaming)):
+                label = name + "".join(f" -{part}" for part in sorted(without))
+                label += "" if mode is Streaming.ON else f" ({mode})"
+                found.append(PolicyArm(name, configuration, mode, weight, label))
+    return found
+
+
+def _rate(load: str) -> float:
+    try:
+        rate = float(load)
+    except ValueError:
+        rate = 0.0
+    if not rate > 0:
+        raise InputError(f"--load {load}: a number of runs per second above 0, or one of {', '.join(NAMED)}")
+    return rate

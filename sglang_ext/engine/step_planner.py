@@ -1,0 +1,154 @@
+"""One step's plan: what the policy is told, and how SGLang's queue is made to say what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sglang_ext.engine import early_kv
+from sglang_ext.engine.piecewise_request import Piece, PiecewiseRequest
+from sglang_ext.engine.step_meter import StepMeter, load_of
+from sglang_ext.engine.step_snapshot import SnapshotMaker
+from sglang_ext.policy.cost_model import Load
+from sglang_ext.policy.policy import Policy
+from sglang_ext.policy.preemption import oldest_complete
+from sglang_ext.policy.snapshot import Decode, Snapshot
+from sglang_ext.policy.step_times import StepTimes
+from sglang_ext.policy.stock import StockPolicy
+
+if TYPE_CHECKING:
+    from sglang_ext.engine.held_tasks import HeldTasks
+
+# Bounded by SGLang's own chunk size alone.
+UNBOUNDED = 1 << 30
+
+
+class StepPlanner:
+    """Asks the policy, and puts what it picks into SGLang's queue for the length of a step.
+
+    A plan of None leaves the step to SGLang's own order: complete prompts of tasks go in front of its
+    queue then, early pieces behind it.
+    """
+
+    def __init__(self, held: HeldTasks, policy: Policy, times: StepTimes) -> None:
+        self.held = held
+        self.scheduler = held.scheduler
+        self.policy = policy
+        self.times = times
+        # On a CPU the forward runs where it is launched.
+        overlaps = self.scheduler.enable_overlap and self.scheduler.device != "cpu"
+        self.meter = StepMeter(times, 1 if overlaps else 0)
+        self.snapshots = SnapshotMaker(held)
+        # A request that is not early work found no room for its KV.
+        self.short = False
+        # Whether the plan at hand says how much of each prompt is prefilled.
+        self.planned = False
+        self.alone = False
+        self._allowances: dict[str, int] = {}
+        self._queue: list[Any] = []
+        self._offered: set[int] = set()
+        self._decodes: tuple[Decode, ...] = ()
+        self._ran_alone = False
+
+    def step_s(self) -> float:
+        """Seconds of the unloaded decode step, as expected now."""
+        return self.times.time(Load(rows=1))
+
+    def cuts(self, req: PiecewiseRequest) -> bool:
+        """Whether a plan says how much of a prompt this step prefills."""
+        return self.planned and not _whole(req)
+
+    def take_over_chunked(self, last_batch: Any) -> None:
+        """While tasks are present, the prompt that SGLang is cutting becomes one among those in pieces."""
+        scheduler = self.scheduler
+        req = scheduler.chunked_req
+        if req is None or not self.held.requests or isinstance(self.policy, StockPolicy):
+            return
+        if not isinstance(req, PiecewiseRequest) or _whole(req) or scheduler._pending_chunked_abort_req is req:
+            return
+        scheduler.chunked_req = None
+        req.cut = True
+        self.held.cut[req.rid] = req
+        req.middle_in_flight = last_batch is not None and last_batch.chunked_req is req
+        if req.middle_in_flight:
+            req.pieces.append(Piece(self.held.step, req.prefix_len, req.extend_end, 0, time.monotonic()))
+
+    def begin(self, running_batch: Any, last_batch: Any) -> None:
+        """Before SGLang forms its batch: its queue holds what the plan names, in the plan's order."""
+        self.meter.tick(self.held.now_s if self.held.ticked else None)
+        queue = self.scheduler.waiting_queue
+        ready = self.snapshots.ready(queue)
+        snapshot = self.snapshots.make(ready, running_batch, last_batch, self.short)
+        plan = self.policy.plan(snapshot)
+        for rid in plan.give_up if plan is not None else self._yields(snapshot):
+            self.give_up(rid)
+        if self.short or plan is not None:
+            running_batch.batch_is_full = False
+        self.short = False
+        self._decodes = snapshot.decodes
+        self._queue = list(queue)
+        self.planned = plan is not None
+        if plan is None:
+            self._allowances, self.alone = {}, False
+            pieces = [req for req in ready if req.in_pieces]
+            queue[:] = [*_complete(pieces, True), *queue, *_complete(pieces, False)]
+            return
+        self._allowances = {piece.rid: piece.tokens for piece in plan.pieces}
+        self.alone = plan.alone
+        by_rid = {req.rid: req for req in ready}
+        offered = [by_rid[piece.rid] for piece in plan.pieces if piece.rid not in plan.give_up]
+        if self._ran_alone and snapshot.decodes:
+            # Where prefill cannot share a step with the decodes, they take turns.
+            offered = []
+        # What SGLang's queue has beside our requests is not planned, and goes first.
+        queue[:] = [*(req for req in queue if not isinstance(req, PiecewiseRequest)), *offered]
+        self._offered = {id(req) for req in queue}
+        for req in ready:
+            # Set back where a piece is launched.
+            req.waited += 1
+
+    def end(self, batch: Any) -> None:
+        """Back to SGLang's queue as it was, without what was launched in `batch`."""
+        self.meter.launch(load_of(batch, self._decodes))
+        prefills = batch is not None and batch.forward_mode.is_extend()
+        self._ran_alone = bool(self.planned and self._decodes and prefills and not batch.decoding_reqs)
+        queue = self.scheduler.waiting_queue
+        if self.planned:
+            here = {id(req) for req in queue}
+            known = {id(req) for req in self._queue}
+            kept = [req for req in self._queue if id(req) in here or id(req) not in self._offered]
+            # Retracted requests, and those whose grammar is ready now, have come in this step.
+            queue = [*kept, *(req for req in queue if id(req) not in known)]
+        self.scheduler.waiting_queue = [req for req in queue if not self.held.holds(req)]
+        self._queue, self._allowances, self.planned, self.alone = [], {}, False, False
+
+    def allowance(self, req: PiecewiseRequest) -> int:
+        """Tokens of a prompt that this step may prefill."""
+        return self._allowances.get(req.rid, 0) if self.planned else UNBOUNDED
+
+    def give_up(self, rid: str) -> None:
+        """A request gives back the KV that it holds before it runs."""
+        early_kv.give_up(self.scheduler, self.held.growing.get(rid) or self.held.cut[rid])
+
+    def yield_kv(self) -> bool:
+        """Give back the KV of the request that yields first; returns whether there was one."""
+        for rid in self.policy.yields_first(self.snapshots.holding()):
+            self.give_up(rid)
+            return True
+        return False
+
+    def _yields(self, snapshot: Snapshot) -> Iterable[str]:
+        """Without a plan one task yields to a prompt without room; the oldest complete one never does."""
+        stays = oldest_complete(snapshot.holding)
+        others = [rid for rid in self.policy.yields_first(snapshot.holding) if rid != stays]
+        return others[:1] if self.short else ()
+
+
+def _whole(req: PiecewiseRequest) -> bool:
+    """Whether SGLang alone may cut it: logprobs of a prompt need the token behind each piece."""
+    return bool(req.return_logprob and 0 <= req.logprob_start_len < len(req.origin_input_ids))
+
+
+def _complete(requests: list[PiecewiseRequest], complete: bool) -> list[PiecewiseRequest]:
+    return [req for req in requests if req.prompt_complete is complete]

@@ -1,0 +1,154 @@
+"""What the policy is told of a step: SGLang's requests and the extension's, as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sglang.srt.mem_cache.common import match_kv_cache
+
+from sglang_ext.engine.piecewise_request import PiecewiseRequest
+from sglang_ext.engine.task_request import TaskRequest
+from sglang_ext.engine.twins import without_twins
+from sglang_ext.policy.snapshot import Decode, Holding, Prefill, Snapshot
+from sglang_ext.settings import Streaming
+
+if TYPE_CHECKING:
+    from sglang_ext.engine.held_tasks import HeldTasks
+
+
+class SnapshotMaker:
+    """Makes a step's snapshot; equal on all ranks, as are the requests and the lead rank's clock."""
+
+    def __init__(self, held: HeldTasks) -> None:
+        self.held = held
+        self.scheduler = held.scheduler
+
+    def ready(self, queue: list[Any]) -> list[PiecewiseRequest]:
+        """The requests that this step may prefill, oldest first."""
+        step = self.held.step
+        growing = [r for r in self.held.growing.values() if r.rests_until <= step and not r.lapsed]
+        # Without a radix tree nothing can be found there.
+        if not self.scheduler.server_args.disable_radix_cache:
+            growing = without_twins(growing)
+        waiting = [r for r in queue if isinstance(r, PiecewiseRequest) and r.rests_until <= step]
+        cut = [r for r in self.held.cut.values() if r.rests_until <= step]
+        return sorted((*growing, *cut, *waiting), key=lambda req: req.arrival)
+
+    def make(self, ready: list[PiecewiseRequest], running_batch: Any, last_batch: Any, short: bool) -> Snapshot:
+        scheduler = self.scheduler
+        decodes = self._decodes(running_batch, last_batch)
+        chunk = scheduler.chunked_prefill_size or scheduler.max_prefill_tokens
+        return Snapshot(
+            now_s=self.held.now_s,
+            ready=tuple(prefill for req in ready if (prefill := self._prefill(req)) is not None),
+            decodes=decodes,
+            holding=self.holding(),
+            kv_free=scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size(),
+            rows_free=self.held.settings.max_held_rows - sum(r.kv.holds_kv for r in self.held.growing.values()),
+            seats_free=scheduler.max_running_requests - len(decodes),
+            chunk=max(0, chunk - len(decodes)) if scheduler.is_mixed_chunk else chunk,
+            page=scheduler.page_size,
+            short=short,
+        )
+
+    def holding(self) -> tuple[Holding, ...]:
+        """Who holds KV before it runs, oldest first."""
+        requests = sorted((*self.held.growing.values(), *self.held.cut.values()), key=lambda req: req.arrival)
+        return tuple(
+            Holding(
+                rid=req.rid,
+                tokens=req.prefix_len,
+                order=req.arrival,
+                complete=req.prompt_complete,
+                hops=self._hops(req),
+                rest_steps=self._rest(req),
+                used_s=req.piece_s,
+            )
+            for req in requests
+            if req.kv.holds_kv and req.rests_until <= self.held.step
+        )
+
+    def visible(self, req: PiecewiseRequest) -> int:
+        """How much of the prompt may be prefilled now."""
+        if not isinstance(req, TaskRequest) or req.prompt_complete:
+            return len(req.origin_input_ids) + len(req.output_ids)
+        settings = self.held.settings
+        if settings.streaming is Streaming.OFF or req.asked_logprob_start is not None:
+            return 0
+        task = req.task
+        known = len(task.prompt) if settings.streaming is Streaming.ON else task.known_prefix
+        # What may turn out to be the prompt's last token is left for the piece that samples behind it.
+        return min(known, task.certain_length - 1)
+
+    def _prefill(self, req: PiecewiseRequest) -> Prefill | None:
+        visible = self.visible(req)
+        context = req.prefix_len if req.kv.holds_kv else self._found(req, visible)
+        if visible <= context:
+            return None
+        complete = req.prompt_complete
+        to_come = 0
+        run, stalled = req.rid, bool(req.output_ids)
+        if self.held.ticked:
+            req.see(self.held.now_s)
+        since_s = req.ready_s if complete else req.arrived_s
+        since_s = self.held.now_s if since_s is None else since_s
+        ttft, _ = self.held.objectives.of(req)
+        if isinstance(req, TaskRequest) and req.has_task:
+            run = req.task.hint.run
+            stalled = stalled or (complete and self.held.has_produced(run))
+            to_come = 0 if complete else self.held.distances.to_come(req.task, visible)
+        deadline_s = since_s + ttft if complete and ttft is not None else None
+        return Prefill(
+            rid=req.rid,
+            run=run,
+            order=req.arrival,
+            pending=visible - context,
+            context=context,
+            has_row=req.kv.holds_kv,
+            complete=complete,
+            stalled=stalled,
+            hops=self._hops(req),
+            to_come=to_come,
+            rest_steps=self._rest(req),
+            since_s=since_s,
+            deadline_s=deadline_s,
+            waited=req.waited,
+        )
+
+    def _found(self, req: PiecewiseRequest, visible: int) -> int:
+        """How much of a prompt without a row the cache has; looked up once, and counted up by its siblings' finds."""
+        if req.found_in_cache is None:
+            match_kv_cache(req, self.scheduler.tree_cache, max_prefix_len=visible - 1)
+            req.found_in_cache = req.num_matched_prefix_tokens
+        return req.found_in_cache
+
+    def _decodes(self, running_batch: Any, last_batch: Any) -> tuple[Decode, ...]:
+        """Rows that decode next: after a prefill or a mixed step SGLang merges the last batch in later."""
+        rows = {id(req): req for req in running_batch.reqs}
+        if last_batch is not None and last_batch.forward_mode.is_extend():
+            chunked = self.scheduler.chunked_req
+            rows.update((id(req), req) for req in last_batch.reqs if req is not chunked)
+        decodes = []
+        for req in rows.values():
+            if req.finished():
+                continue
+            context = len(req.origin_input_ids) + len(req.output_ids)
+            if not isinstance(req, PiecewiseRequest):
+                decodes.append(Decode(req.rid, req.rid, context))
+                continue
+            if self.held.ticked:
+                req.see(self.held.now_s)
+            run = req.task.hint.run if isinstance(req, TaskRequest) and req.has_task else req.rid
+            _, tbt = self.held.objectives.of(req)
+            decodes.append(Decode(req.rid, run, context, req.token_s, tbt))
+        return tuple(decodes)
+
+    def _hops(self, req: PiecewiseRequest) -> int:
+        return self.held.distances.hops(req.task) if _open(req) else 0
+
+    def _rest(self, req: PiecewiseRequest) -> float:
+        return self.held.distances.rest(req.task) if _open(req) else 0.0
+
+
+def _open(req: PiecewiseRequest) -> bool:
+    return isinstance(req, TaskRequest) and not req.prompt_complete

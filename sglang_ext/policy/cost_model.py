@@ -1,0 +1,151 @@
+"""The cost model T = F(N_seq, N_batch): how long a step takes.
+
+Grape paper (SC 2026), section III-D: F maps the KV tokens that a step reads and the tokens that it processes to
+its time. Here F has the terms that measurements asked for, all of them non-negative: a fixed cost, one per decode
+row, per prefill token, per token of KV read, per product of prefill tokens and context, one for a step with any
+prefill at all (it loses the decode graph of a GPU), and a knee: tokens beyond it are no longer hidden behind the
+reading of the weights. A knee far above all steps leaves the flat roof of a GPU, none at all an additive F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from sglang_ext.policy.snapshot import Decode
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a step does, as far as its time depends on it.
+
+    Args:
+        rows: decode rows.
+        tokens: tokens of prefill, of all pieces.
+        kv: tokens of KV read (N_seq): the contexts of all rows, and of each piece once.
+        attention: sum over the pieces of tokens x (context + tokens / 2).
+    """
+
+    rows: int = 0
+    tokens: int = 0
+    kv: int = 0
+    attention: float = 0.0
+
+    @classmethod
+    def of(cls, decodes: Iterable[Decode], pieces: Iterable[tuple[int, int]] = ()) -> Load:
+        """The load of these decodes with these pieces, each (context, tokens)."""
+        rows = kv = tokens = 0
+        attention = 0.0
+        for decode in decodes:
+            rows += 1
+            kv += decode.context
+        for context, count in pieces:
+            tokens += count
+            kv += context
+            attention += count * (context + count / 2)
+        return cls(rows, tokens, kv, attention)
+
+    def plus(self, context: int, tokens: int, given: int = 0) -> Load:
+        """This load with one more piece, or with a longer one: `given` tokens of it are in the load already."""
+        if tokens <= 0:
+            return self
+        attention = self.attention + tokens * (context + given + tokens / 2)
+        return Load(self.rows, self.tokens + tokens, self.kv + (0 if given else context), attention)
+
+    @property
+    def regime(self) -> str:
+        """`decode`, `mixed` or `prefill`."""
+        if not self.tokens:
+            return "decode"
+        return "mixed" if self.rows else "prefill"
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """F with its coefficients, all non-negative.
+
+    Args:
+        fixed: seconds of any step.
+        row: seconds per decode row.
+        token: seconds per prefill token.
+        prefill: seconds that a step with any prefill takes more.
+        kv: seconds per token of KV read.
+        attention: seconds per prefill token and token of context.
+        knee: tokens of a step (rows and prefill) up to which they are hidden; 0 without a knee.
+        beyond: seconds per token beyond the knee.
+        errors: mean relative error on held-out steps, by regime and `all`; empty where none were held out.
+    """
+
+    fixed: float
+    row: float = 0.0
+    token: float = 0.0
+    prefill: float = 0.0
+    kv: float = 0.0
+    attention: float = 0.0
+    knee: float = 0.0
+    beyond: float = 0.0
+    errors: dict[str, float] = field(default_factory=dict)
+
+    def time(self, load: Load) -> float:
+        """Seconds that a step with this load takes."""
+        seconds = self.fixed + self.row * load.rows + self.kv * load.kv
+        if load.tokens:
+            seconds += self.prefill + self.token * load.tokens + self.attention * load.attention
+        if self.knee and load.rows + load.tokens > self.knee:
+            seconds += self.beyond * (load.rows + load.tokens - self.knee)
+        return seconds
+
+    def predict(self, decodes: Iterable[Decode], pieces: Iterable[tuple[int, int]] = ()) -> float:
+        """Seconds of a step with these decodes and pieces, each (context, tokens)."""
+        return self.time(Load.of(decodes, pieces))
+
+    def decode_step(self) -> float:
+        """u: seconds of the unloaded decode step, one row with nothing to read."""
+        return self.time(Load(rows=1))
+
+    def ridge(self, load: Load, share: float, most: int) -> int:
+        """Tokens of prefill that can join a load of decodes before T is a share above it; at most `most`."""
+        return self.room(load, 0, self.time(load) * (1 + share), most)
+
+    def room(self, load: Load, context: int, limit_s: float, most: int, given: int = 0) -> int:
+        """How many tokens can be added to a load so that it takes at most `limit_s`; from 0 to `most`.
+
+        Args:
+            context: tokens in KV before them.
+            given: tokens of the same prompt that the load has already.
+        """
+        if most <= 0 or self.time(load.plus(context, 1, given)) > limit_s:
+            return 0
+        low, high = 1, most
+        if self.time(load.plus(context, high, given)) <= limit_s:
+            return high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.time(load.plus(context, middle, given)) <= limit_s:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def as_dict(self) -> dict[str, Any]:
+        """A plain form for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> CostModel:
+        """The model of a plain form; raises TypeError on unknown names and ValueError on negative numbers."""
+        model = cls(**values)
+        for name, value in values.items():
+            if name != "errors" and not value >= 0:
+                raise ValueError(f"cost model: {name} is {value!r}; it takes a number of at least 0")
+        return model
+
+    @classmethod
+    def of(cls, coefficients: Mapping[str, float], knee: float = 0.0) -> CostModel:
+        """The model of fitted coefficients by name."""
+        return cls(**coefficients, knee=knee)  # type: ignore[arg-type]
+
+    def with_errors(self, errors: dict[str, float]) -> CostModel:
+        """The same model with its held-out errors."""
+        return replace(self, errors=errors)

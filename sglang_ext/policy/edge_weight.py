@@ -1,0 +1,80 @@
+"""The edge weight: how many tokens of a streamed output make a piece.
+
+Grape paper (SC 2026), section III-E: the smallest chunk whose cost per token is within a few percent of a large
+chunk's, bounded by the SLO. A small piece is dear since each piece reads the KV before it and costs the scheduler
+time of its own. In a full step, where not even that chunk is free, pieces are twice as large.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sglang_ext.policy.configuration import Configuration
+from sglang_ext.policy.cost_model import CostModel, Load
+from sglang_ext.policy.snapshot import Snapshot
+from sglang_ext.policy.step_times import StepTimes
+
+WEIGHTS = (1, 2, 4, 8, 16, 32, 64)
+"""The edge weights there are; outputs of most tasks are not much longer than the largest."""
+LARGE = 256
+"""Tokens of the chunk that the others are compared with."""
+CHOICES = 256
+"""Kinds of steps whose edge weight is remembered."""
+
+
+def edge_weight(model: CostModel, load: Load, limit_s: float, context: int, share: float, piece_s: float) -> int:
+    """The edge weight beside a load of decodes.
+
+    Args:
+        limit_s: seconds that a step may take; infinite without an SLO.
+        context: tokens in KV before a typical piece.
+        share: how much dearer per token than a large chunk a piece may be, 0.05 = 5%.
+        piece_s: seconds of scheduling that each piece costs.
+    """
+    alone = model.time(load)
+
+    def per_token(tokens: int) -> float:
+        return (model.time(load.plus(context, tokens)) - alone + piece_s) / tokens
+
+    most = per_token(LARGE) * (1 + share)
+    chosen = next((weight for weight in WEIGHTS if per_token(weight) <= most), WEIGHTS[-1])
+    if model.ridge(load, share, chosen) < chosen:
+        chosen = min(2 * chosen, WEIGHTS[-1])
+    if limit_s < math.inf:
+        fits = [weight for weight in WEIGHTS if weight <= model.room(load, context, limit_s, chosen)]
+        chosen = min(chosen, fits[-1] if fits else WEIGHTS[0])
+    return chosen
+
+
+class EdgeWeights:
+    """The edge weight of each step, chosen anew only where the model or the steps have changed much."""
+
+    def __init__(self, configuration: Configuration, times: StepTimes) -> None:
+        self._configuration = configuration
+        self._times = times
+        self._model: CostModel | None = None
+        self._chosen: dict[tuple[int, int, float], int] = {}
+
+    def at(self, snapshot: Snapshot, load: Load) -> int:
+        """The edge weight beside the snapshot's decodes, whose load is given; 1 if the part is off."""
+        configuration = self._configuration
+        if not configuration.has("edge_weight"):
+            return 1
+        if configuration.weight is not None:
+            return configuration.weight
+        model = self._times.model
+        if model is not self._model:
+            self._model = model
+            self._chosen.clear()
+        limit_s = min((d.tbt_s for d in snapshot.decodes if d.tbt_s is not None), default=math.inf)
+        context = load.kv // load.rows if load.rows else 0
+        key = load.rows.bit_length(), context.bit_length(), limit_s
+        if key not in self._chosen:
+            if len(self._chosen) >= CHOICES:
+                self._chosen.clear()
+            share, piece_s = configuration.weight_share, configuration.piece_s
+            # For all steps with about this load the same, whichever came first.
+            rows, context = 1 << key[0] >> 1, 1 << key[1] >> 1
+            typical = Load(rows, kv=rows * context)
+            self._chosen[key] = edge_weight(model, typical, limit_s, context, share, piece_s)
+        return self._chosen[key]
