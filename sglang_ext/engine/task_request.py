@@ -38,6 +38,7 @@ class TaskRequest(PiecewiseRequest):
         self.complete_s: float | None = None
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None
+        self.worst_gap_s: float | None = None
 
     @property
     def task(self) -> Task:
