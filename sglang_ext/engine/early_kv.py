@@ -54,8 +54,10 @@ def give_up(scheduler: Any, req: PiecewiseRequest) -> None:
     if held.cut.pop(req.rid, None) is not None:
         req.cut = False
         scheduler.waiting_queue.insert(0, req)
-    elif isinstance(req, TaskRequest) and req.task.state is TaskState.PREFILLING:
-        req.task.move(TaskState.HELD)
+    elif isinstance(req, TaskRequest):
+        held.pending[req.rid] = req
+        if req.task.state is TaskState.PREFILLING:
+            req.task.move(TaskState.HELD)
     held.log.state(req, "gave up its KV")
 
 

@@ -86,6 +86,7 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         else:
             req.inflight_middle_chunks += 1
             req.middle_in_flight = True
+            held.holders[req.rid] = req
             if not isinstance(req, TaskRequest) or not req.growing:
                 req.cut = True
                 held.cut[req.rid] = req

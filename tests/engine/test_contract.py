@@ -90,6 +90,7 @@ CALLABLES: dict[str, tuple[str, ...]] = {
     "sglang.srt.managers.detokenizer_manager:run_detokenizer_process": (),
     "sglang.srt.server_args:ServerArgs.add_cli_args": ("parser",),
     "sglang.srt.utils:kill_process_tree": ("parent_pid",),
+    "sglang.srt.utils.rank_consensus_checker:rank_consensus": ("same_params", "same_results"),
     "sglang.kernels.fused_op:BaseFusedOp.register_oot_forward": ("op_cls", "fn", "platform_key"),
     "sglang.srt.layers.attention.base_attn_backend:AttentionBackend.init_forward_metadata": ("forward_batch",),
     "sglang.srt.layers.attention.base_attn_backend:AttentionBackend.forward_extend": (
