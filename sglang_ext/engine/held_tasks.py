@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from functools import cached_property
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Any
 
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
@@ -154,7 +155,7 @@ class HeldTasks:
         gone = [rid for rid, req in self.holders.items() if not (req.kv.holds_kv and self.holds(req))]
         for rid in gone:
             del self.holders[rid]
-        return sorted(self.holders.values(), key=lambda req: req.arrival)
+        return sorted(self.holders.values(), key=attrgetter("arrival"))
 
     def yield_all(self) -> None:
         """Give back all KV that requests hold before they run."""
@@ -165,6 +166,7 @@ class HeldTasks:
         """The cache is empty."""
         for req in self.growing.values():
             req.found_in_cache = None
+            req.changed()
         self.pending.update(self.growing)
 
     def report(self, req: TaskRequest) -> dict[str, Any]:
@@ -222,6 +224,7 @@ class HeldTasks:
                 continue
             task = req.task
             self.pending[rid] = req
+            req.changed()
             if req.early is None and self.table.upstreams_ended(task):
                 self._note_early(req)
             # The last upstream may end without another id: the prompt is complete all the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sglang.srt.mem_cache.common import match_kv_cache
@@ -14,6 +15,11 @@ from sglang_ext.settings import Streaming
 
 if TYPE_CHECKING:
     from sglang_ext.engine.held_tasks import HeldTasks
+
+
+# Steps for which the expectations of a prompt that is not complete are told again, as long as it does not grow: they
+# go by means of output lengths, and there can be hundreds of such prompts.
+SAME_FOR = 4
 
 
 class SnapshotMaker:
@@ -35,7 +41,7 @@ class SnapshotMaker:
             growing = without_twins(growing)
         waiting = [r for r in queue if isinstance(r, PiecewiseRequest) and r.rests_until <= step]
         cut = [r for r in self.held.cut.values() if r.rests_until <= step]
-        return sorted((*growing, *cut, *waiting), key=lambda req: req.arrival)
+        return sorted((*growing, *cut, *waiting), key=attrgetter("arrival"))
 
     def make(self, ready: list[PiecewiseRequest], running_batch: Any, last_batch: Any, short: bool) -> Snapshot:
         scheduler = self.scheduler
@@ -44,7 +50,7 @@ class SnapshotMaker:
         holding = self.held.holding()
         return Snapshot(
             now_s=self.held.now_s,
-            ready=tuple(prefill for req in ready if (prefill := self._prefill(req)) is not None),
+            ready=self._prefills(ready),
             decodes=decodes,
             holding=self._holding(holding),
             kv_free=scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size(),
@@ -86,6 +92,20 @@ class SnapshotMaker:
         known = len(task.prompt) if settings.streaming is Streaming.ON else task.known_prefix
         # What may turn out to be the prompt's last token is left for the piece that samples behind it.
         return min(known, task.certain_length - 1)
+
+    def _prefills(self, ready: list[PiecewiseRequest]) -> tuple[Prefill, ...]:
+        found = []
+        step = self.held.step
+        for req in ready:
+            told = req.told if req.told_until > step else self._prefill(req)
+            if told is not None:
+                found.append(told)
+            if req.prompt_complete or told is None:
+                continue
+            if told is not req.told:
+                # Not all in the same step.
+                req.told, req.told_until = told, step + SAME_FOR + req.arrival % SAME_FOR
+        return tuple(found)
 
     def _prefill(self, req: PiecewiseRequest) -> Prefill | None:
         visible = self.visible(req)

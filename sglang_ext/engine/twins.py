@@ -18,7 +18,7 @@ def without_twins(ready: Sequence[TaskRequest]) -> list[TaskRequest]:
     """
     leaders: dict[bytes, TaskRequest] = {}
     for req in ready:
-        if req.kv.holds_kv and req.prefix_len < req.task.known_prefix:
+        if req.kv.holds_kv and len(req.task.prompt) >= WORTH_WAITING and req.prefix_len < req.task.known_prefix:
             leaders.setdefault(_front(req), req)
     kept = []
     for req in ready:
@@ -32,7 +32,9 @@ def without_twins(ready: Sequence[TaskRequest]) -> list[TaskRequest]:
 
 
 def _front(req: TaskRequest) -> bytes:
-    return req.task.prompt[:WORTH_WAITING].tobytes()
+    if req.front is None:
+        req.front = req.task.prompt[:WORTH_WAITING].tobytes()
+    return req.front
 
 
 def _shares_the_next(req: TaskRequest, leader: TaskRequest) -> bool:

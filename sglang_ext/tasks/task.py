@@ -18,6 +18,7 @@ class Task:
     """A task of a run.
 
     Args:
+        rid: its request's id.
         order: arrivals are numbered from 0 in one engine; the youngest has the highest.
         prompt: ids from the front without a gap, as far as they are known; only ever appended to.
         complete: no hole is open any more.
@@ -36,13 +37,11 @@ class Task:
     _wakes_at: int = 0
     _streamed: list[tuple[int, int]] = field(default_factory=list)
     _known_ahead: int = field(init=False)
+    rid: str = field(init=False)
 
     def __post_init__(self) -> None:
         self._known_ahead = self.hint.known_tokens
-
-    @property
-    def rid(self) -> str:
-        return request_id(self.hint.run, self.hint.index)
+        self.rid = request_id(self.hint.run, self.hint.index)
 
     @property
     def alive(self) -> bool:

@@ -41,6 +41,7 @@ CALLABLES: dict[str, tuple[str, ...]] = {
     "sglang.srt.managers.schedule_policy:PrefillAdder.add_one_req": ("req", "has_chunked_req", "truncation_align_size"),
     "sglang.srt.managers.schedule_policy:PrefillAdder.add_chunked_req": ("req",),
     "sglang.srt.managers.schedule_policy:PrefillAdder.budget_state": (),
+    "sglang.srt.managers.schedule_policy:PrefillAdder.ceil_paged_tokens": ("tokens",),
     "sglang.srt.managers.schedule_policy:SchedulePolicy.calc_priority": ("waiting_queue", "running_batch"),
     "sglang.srt.managers.schedule_batch:Req.init_next_round_input": ("tree_cache", "cow_mamba"),
     "sglang.srt.managers.schedule_batch:Req.reset_for_retract": (),

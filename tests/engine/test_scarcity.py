@@ -132,6 +132,13 @@ def test_kind_6_a_slow_run_beside_an_endless_stream_of_urgent_ones(
     wait_for_nothing_left(scarce)
 
 
+def test_a_prompt_shorter_than_a_page(scarce: Server, stock: Server, codec: TextEncoder, encode: Encode) -> None:
+    """It is taken in its first step, and stops nothing that stands behind it."""
+    graph = build({"a": ([known(encode, 4)], {}), "b": ([OutputHole(task="a", weight=1)], {"max_new_tokens": 4})})
+    (answers,) = run_all(scarce.url, [graph], at_once=1)
+    compare(stock.url, [graph], [answers], codec)
+
+
 def test_an_upstream_that_never_comes_is_an_error(tight: Server, encode: Encode) -> None:
     graph = pair(encode)
 
