@@ -167,7 +167,7 @@ class HeldTasks:
         for req in self.growing.values():
             req.found_in_cache = None
             req.changed()
-        self.pending.update(self.growing)
+        self.pending.update((rid, req) for rid, req in self.growing.items() if not req.lapsed)
 
     def report(self, req: TaskRequest) -> dict[str, Any]:
         return report(req, *self.objectives.of(req))

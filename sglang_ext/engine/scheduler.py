@@ -149,6 +149,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         if req is not None and req.kv.holds_kv and not (req.middle_in_flight or req.task.complete):
             early_kv.give_up(self, req)
             req.lapsed = True
+            del self.held.pending[req.rid]
 
     def _tick(self, recv_req: TickReq) -> None:
         self.held.tick(recv_req.now_s)

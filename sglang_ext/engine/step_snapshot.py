@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Steps for which the expectations of a prompt that is not complete are told again, as long as it does not grow: they
 # go by means of output lengths, and there can be hundreds of such prompts.
-SAME_FOR = 4
+SAME_FOR = 8
 
 
 class SnapshotMaker:
@@ -33,12 +33,10 @@ class SnapshotMaker:
     def ready(self, queue: list[Any]) -> list[PiecewiseRequest]:
         """The requests that this step may prefill, oldest first; some may turn out to have nothing to prefill."""
         step, pending = self.held.step, self.held.pending
-        for rid in [rid for rid, req in pending.items() if req.lapsed]:
-            del pending[rid]
         growing = [r for r in pending.values() if r.rests_until <= step]
         # Without a radix tree nothing can be found there.
         if not self.scheduler.server_args.disable_radix_cache:
-            growing = without_twins(growing)
+            growing = without_twins(growing, step)
         waiting = [r for r in queue if isinstance(r, PiecewiseRequest) and r.rests_until <= step]
         cut = [r for r in self.held.cut.values() if r.rests_until <= step]
         return sorted((*growing, *cut, *waiting), key=attrgetter("arrival"))
@@ -97,14 +95,13 @@ class SnapshotMaker:
         found = []
         step = self.held.step
         for req in ready:
-            told = req.told if req.told_until > step else self._prefill(req)
-            if told is not None:
-                found.append(told)
-            if req.prompt_complete or told is None:
-                continue
-            if told is not req.told:
-                # Not all in the same step.
-                req.told, req.told_until = told, step + SAME_FOR + req.arrival % SAME_FOR
+            if req.told is not None and req.told_until > step:
+                found.append(req.told)
+            elif (prefill := self._prefill(req)) is not None:
+                found.append(prefill)
+                if not prefill.complete:
+                    # Not all of them in the same step.
+                    req.told, req.told_until = prefill, step + SAME_FOR + req.arrival % SAME_FOR
         return tuple(found)
 
     def _prefill(self, req: PiecewiseRequest) -> Prefill | None:
