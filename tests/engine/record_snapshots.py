@@ -80,4 +80,7 @@ def choose(lines: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         recorded = [record(Path(name) / str(i), settings) for i, settings in enumerate(ENGINES)]
-    FILE.write_text(json.dumps(choose([line for lines in recorded for line in lines]), indent=1) + "\n")
+    chosen = choose([line for lines in recorded for line in lines])
+    FILE.write_text(
+        "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(line)}" for name, line in chosen.items()) + "\n}\n"
+    )
