@@ -223,7 +223,6 @@ class HeldTasks:
             if req is None or req.task.complete:
                 continue
             task = req.task
-            self.pending[rid] = req
             req.changed()
             if req.early is None and self.table.upstreams_ended(task):
                 self._note_early(req)
@@ -231,6 +230,7 @@ class HeldTasks:
             if self.table.grow(task) or task.complete:
                 req.grown_s = now
                 req.lapsed = False
+                self.pending[rid] = req
             if message := too_long(self.scheduler, req):
                 self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
             elif task.complete:

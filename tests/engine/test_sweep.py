@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from grape_dsl.encoding import TextEncoder
 from sglang_ext.policy.configuration import EVICTION_ORDERS
 from sglang_ext.policy.policies import policy_names
+from tests.engine import extra_plugin
 from tests.engine.client import run_all
 from tests.engine.graphs import random_graph
 from tests.engine.reference import compare
@@ -44,3 +47,16 @@ def test_ids(
         answers = run_all(server.url, graphs, at_once=16)
         compare(stock.url, graphs, answers, codec)
         wait_for_nothing_left(server)
+
+
+@pytest.mark.slow
+def test_ranks_that_decide_differently_end_the_server(
+    tiny_model: Path, tmp_path: Path, encode: Callable[[str], list[int]]
+) -> None:
+    """So that the settings with two ranks can fail."""
+    plugin = extra_plugin.variables(tmp_path / "plugin", "tests.engine.diverging_ranks:register")
+    with Setting(["--tp-size", "2"], "deadline", environment=plugin).serve(tiny_model, tmp_path) as server:
+        with contextlib.suppress(httpx.HTTPError, AssertionError):
+            run_all(server.url, [random_graph(8100, encode)], at_once=1)
+        server.process.wait(60)
+        assert "_decide returns result" in server.log.read_text(errors="replace")
