@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
 from functools import cached_property
-from http import HTTPStatus
 from operator import attrgetter
 from typing import Any
 
-from sglang.srt.managers.schedule_batch import FINISH_ABORT
-
 from sglang_ext.engine import early_kv, intake
-from sglang_ext.engine.completion import complete_prompt, room, too_long
 from sglang_ext.engine.decision_time import DecisionTime
 from sglang_ext.engine.event_log import EventLog
 from sglang_ext.engine.objectives import Objectives
-from sglang_ext.engine.output_streams import matched_stop
 from sglang_ext.engine.piecewise_request import PiecewiseRequest
+from sglang_ext.engine.prompt_growth import PromptGrowth
 from sglang_ext.engine.report import report
 from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
@@ -58,12 +52,12 @@ class HeldTasks:
         self.pending: dict[str, TaskRequest] = {}
         self.whole: dict[str, TaskRequest] = {}
         self.holders: dict[str, PiecewiseRequest] = {}
-        self._stirred: dict[str, None] = {}
         self.step = 0
         # The lead rank's clock, as it was when this step's requests were received; it stands still while all is idle.
         self.now_s = 0.0
         self.ticked = False
         self.decisions = DecisionTime()
+        self._growth = PromptGrowth(self)
         self._failures: list[tuple[str, str, int]] = []
 
     def __bool__(self) -> bool:
@@ -126,8 +120,8 @@ class HeldTasks:
         failures, self._failures = self._failures, []
         for failure in failures:
             self.end_run(*failure)
-        self._collect()
-        self._grow()
+        self._growth.collect()
+        self._growth.grow()
         self.distances.begin_step()
         self._enter_without_kv()
         self.planner.begin(running_batch, last_batch)
@@ -182,78 +176,6 @@ class HeldTasks:
             "rows": sum(req.kv.holds_kv for req in (*self.growing.values(), *self.cut.values())),
             "locks": sum(req.lock is not None for req in (*self.growing.values(), *self.cut.values())),
         }
-
-    def _collect(self) -> None:
-        """Hand new output ids to the table, and end what has ended."""
-        for rid, req in list(self.entered.items()):
-            if rid not in self.entered:
-                continue
-            task = req.task
-            if not req.finished():
-                seen = self.table.output(task).seen
-                if len(req.output_ids) > seen:
-                    new = req.output_ids[seen:]
-                    self._stir(self.table.push(task, new))
-                    self.log.tokens(req, len(new))
-                continue
-            reason = req.finished_reason
-            if isinstance(reason, FINISH_ABORT):
-                status = reason.status_code or HTTPStatus.INTERNAL_SERVER_ERROR
-                self.end_run(task.hint.run, f"task {task.hint.task!r} failed: {reason.message}", status)
-                continue
-            try:
-                self._stir(self.table.finish(task, req.output_ids_through_stop, matched_stop(reason)))
-            except ValueError as error:
-                message = f"output of task {task.hint.task!r}: {error}"
-                self.end_run(task.hint.run, message, HTTPStatus.INTERNAL_SERVER_ERROR)
-                continue
-            self.lengths.learn(task.hint.task, len(req.output_ids))
-            self.forget(req)
-            self.log.state(req)
-
-    def _stir(self, readers: Iterable[Task]) -> None:
-        self._stirred.update((task.rid, None) for task in readers)
-
-    def _grow(self) -> None:
-        """Give prompts what they can take of the outputs."""
-        now = time.monotonic()
-        stirred, self._stirred = self._stirred, {}
-        for rid in stirred:
-            req = self.growing.get(rid)
-            if req is None or req.task.complete:
-                continue
-            task = req.task
-            req.changed()
-            if req.early is None and self.table.upstreams_ended(task):
-                self._note_early(req)
-            # The last upstream may end without another id: the prompt is complete all the same.
-            if self.table.grow(task) or task.complete:
-                req.grown_s = now
-                req.lapsed = False
-                self.pending[rid] = req
-            if message := too_long(self.scheduler, req):
-                self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
-            elif task.complete:
-                self._complete(req, now)
-            else:
-                task.wake_after(room(self.scheduler, req) + 1)
-
-    def _note_early(self, req: TaskRequest) -> None:
-        """The last upstream has ended: what is in KV now was early."""
-        in_kv = req.prefix_len if req.kv.holds_kv else req.found_in_cache or 0
-        kept = [piece for piece in req.pieces if piece.end <= in_kv]
-        req.early = (max(0, in_kv - req.cached_before_run), sum(piece.streamed > 0 for piece in kept))
-        self.log.upstreams_ended(req, in_kv)
-
-    def _complete(self, req: TaskRequest, now: float) -> None:
-        task = req.task
-        if message := complete_prompt(self.scheduler, req):
-            self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
-            return
-        req.complete_s = now
-        task.move(TaskState.READY)
-        self.whole[req.rid] = req
-        self.log.state(req)
 
     def _enter_without_kv(self) -> None:
         """Send complete prompts that hold no KV to SGLang's queue."""
