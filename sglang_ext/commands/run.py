@@ -44,6 +44,8 @@ class _Options:
     progress: bool
     timeline: Path | None
     no_streaming: bool
+    policy: str | None
+    policy_off: str | None
     timeout: float | None
     model: str | None
     url: str | None
@@ -78,6 +80,8 @@ class _Options:
     metavar="N",
     help="Tokens per chunk of a streamed output.",
 )
+@click.option("--policy", metavar="NAME", help="The engine's scheduling policy: budget, deadline, paper or stock.")
+@click.option("--policy-off", metavar="A,B", help="Parts of the policy that are switched off.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Limit of each run in seconds."
 )
@@ -152,7 +156,16 @@ def new_engine(options: _Options, log: EngineLog | None, settings: dict[str, Any
     if model is None and options.url is None:
         model = str(fetch_embedded_model(Console(stderr=True)))
     streaming: Streaming | None = "off" if options.no_streaming else None
-    return Engine(model, url=options.url, tokenizer=options.tokenizer, streaming=streaming, log=log, **settings)
+    return Engine(
+        model,
+        url=options.url,
+        tokenizer=options.tokenizer,
+        streaming=streaming,
+        policy=options.policy,
+        policy_off=options.policy_off,
+        log=log,
+        **settings,
+    )
 
 
 def _output(program: CompiledWorkflow, options: _Options, many: bool, out: IO[str]) -> RunOutput:

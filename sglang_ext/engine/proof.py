@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def internal_state(held: HeldTasks) -> dict[str, Any]:
-    """The value of key `grape`: versions, each hook and whether it is applied, settings, live counters."""
+    """The value of key `grape`: versions, hooks with whether they are applied, settings, counters, decisions."""
     hooks = {target: target in HookRegistry._patched for target in HOOKS}
     return {
         "version": version("grape-dsl"),
@@ -23,4 +23,5 @@ def internal_state(held: HeldTasks) -> dict[str, Any]:
         "hooks": hooks,
         "settings": held.settings.as_dict(),
         "counts": held.counts(),
+        "decisions": held.decisions.report(held.planner.meter),
     }

@@ -41,6 +41,7 @@ CALLABLES: dict[str, tuple[str, ...]] = {
     "sglang.srt.managers.schedule_policy:PrefillAdder.add_one_req": ("req", "has_chunked_req", "truncation_align_size"),
     "sglang.srt.managers.schedule_policy:PrefillAdder.add_chunked_req": ("req",),
     "sglang.srt.managers.schedule_policy:PrefillAdder.budget_state": (),
+    "sglang.srt.managers.schedule_policy:PrefillAdder.ceil_paged_tokens": ("tokens",),
     "sglang.srt.managers.schedule_policy:SchedulePolicy.calc_priority": ("waiting_queue", "running_batch"),
     "sglang.srt.managers.schedule_batch:Req.init_next_round_input": ("tree_cache", "cow_mamba"),
     "sglang.srt.managers.schedule_batch:Req.reset_for_retract": (),
@@ -90,6 +91,7 @@ CALLABLES: dict[str, tuple[str, ...]] = {
     "sglang.srt.managers.detokenizer_manager:run_detokenizer_process": (),
     "sglang.srt.server_args:ServerArgs.add_cli_args": ("parser",),
     "sglang.srt.utils:kill_process_tree": ("parent_pid",),
+    "sglang.srt.utils.rank_consensus_checker:rank_consensus": ("same_params", "same_results"),
     "sglang.kernels.fused_op:BaseFusedOp.register_oot_forward": ("op_cls", "fn", "platform_key"),
     "sglang.srt.layers.attention.base_attn_backend:AttentionBackend.init_forward_metadata": ("forward_batch",),
     "sglang.srt.layers.attention.base_attn_backend:AttentionBackend.forward_extend": (
