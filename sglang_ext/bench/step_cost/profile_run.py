@@ -119,10 +119,11 @@ def limits_of(resolved: dict[str, Any], kv: int) -> Limits:
     """What an engine can be asked for, by what SGLang made of its flags."""
     pool, longest = int(resolved["max_total_num_tokens"]), int(resolved["max_req_input_len"])
     chunk = int(resolved["chunked_prefill_size"] or 0)
-    tokens = min(TOKENS, chunk) if chunk > 0 else TOKENS
+    tokens = max(2, min(TOKENS, chunk if chunk > 0 else TOKENS, longest // 2, pool // 8))
     context = max(1, min(CONTEXT, longest - LONG_OUTPUT, longest - tokens - 1, pool // 8))
+    # One more is the probe's own.
     rows = max(1, min(ROWS, int(resolved["max_running_requests"]) - 1, pool // 64))
-    return Limits(rows, context, max(1, min(kv, pool // 4)), max(2, min(tokens, pool // 8)), context)
+    return Limits(rows, context, max(1, min(kv, pool // 4)), tokens, context)
 
 
 def overlap(device: str, disabled: bool) -> Literal["none", "device", "host"]:

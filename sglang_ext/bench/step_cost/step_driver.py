@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from sglang_ext.bench.engine_arm import StepSource, request
+from sglang_ext.bench.engine_arm import StepSource, new_request
 from sglang_ext.bench.point_text import PointText
 from sglang_ext.bench.step_cost.design import MOST_PIECES, Limits, Setting
 from sglang_ext.bench.step_log import Step, StepLog
@@ -67,15 +67,17 @@ class StepDriver:
                 await self._probe(probe, 1 if rows else 2)
                 if rows:
                     await self._calm(rows)
-        return [step for step in self._log.steps() if not step.paused]
+            return [step for step in self._log.steps() if not step.paused]
 
     async def _calm(self, rows: int) -> None:
-        """Wait until the decodes have been alone for some steps.
+        """Wait until the decodes are alone for some steps from now on.
 
         It sleeps as long as that should take: whoever looks again and again takes the engine's processor.
         """
         until = time.monotonic() + _WAIT_SECONDS
-        while (missing := CALM - _calm_steps(self._log.steps(), rows)) > 0:
+        # A step is known when the next one begins: that of a probe which was just answered may be still to come.
+        now = len(self._log.steps())
+        while (missing := CALM - _calm_steps(self._log.steps()[now:], rows)) > 0:
             if time.monotonic() > until:
                 raise EngineError(f"{rows} sequences did not come to decode together within {_WAIT_SECONDS:.0f} s")
             await asyncio.sleep((missing + 0.5) * self._step_s)
@@ -93,7 +95,7 @@ class StepDriver:
     @asynccontextmanager
     async def _decoding(self, contexts: Sequence[int]) -> AsyncIterator[None]:
         """As many sequences decode as long as the block runs."""
-        requests = [request(self._text.row(row, context), LONG_OUTPUT) for row, context in enumerate(contexts)]
+        requests = [new_request(self._text.row(row, context), LONG_OUTPUT) for row, context in enumerate(contexts)]
         readers = [asyncio.create_task(self._drain(each)) for each in requests]
         try:
             yield
@@ -107,7 +109,7 @@ class StepDriver:
             pass
 
     async def _read(self, ids: list[int], tokens: int) -> None:
-        await TokenStream("of the profile", tokens).read(self._source, request(ids, tokens))
+        await TokenStream("of the profile", tokens).read(self._source, new_request(ids, tokens))
 
 
 def _calm_steps(steps: Sequence[Step], rows: int) -> int:
