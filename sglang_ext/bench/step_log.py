@@ -38,10 +38,7 @@ class Step:
     @property
     def load(self) -> Load:
         """As the cost model takes it."""
-        load = Load(rows=self.decodes, kv=self.kv)
-        for context, tokens in self.chunks:
-            load = load.plus(context, tokens)
-        return load
+        return Load(rows=self.decodes, kv=self.kv).with_pieces(self.chunks)
 
 
 class StepLog:

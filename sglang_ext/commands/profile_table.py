@@ -15,6 +15,7 @@ _TERMS = {
     "row": ("per sequence that decodes", 1e3, "ms"),
     "token": ("per prefill token", 1e3, "ms"),
     "prefill": ("any prefill", 1e3, "ms"),
+    "piece": ("per piece of a prompt", 1e3, "ms"),
     "kv": ("per 1,000 tokens of KV read", 1e6, "ms"),
     "attention": ("per 1,000 prefill tokens x 1,000 of context", 1e9, "ms"),
     "knee": ("tokens of a step up to which they are hidden", 1, ""),
@@ -41,7 +42,8 @@ def show(profile: Profile, console: Console) -> None:
     console.print(terms)
     errors = Table("mean error", *_REGIMES)
     errors.add_row("on steps held out", *(_share(cost.errors.get(regime)) for regime in _REGIMES))
-    errors.add_row("noise of equal steps", *(_share(profile.noise.get(regime)) for regime in _REGIMES))
+    errors.add_row("of a step by others like it", *(_share(profile.noise.get(regime)) for regime in _REGIMES))
+    errors.add_row("by those at other times", *(_share(profile.drift.get(regime)) for regime in _REGIMES))
     console.print(errors)
 
 

@@ -56,7 +56,7 @@ def described(choice: Choice) -> dict[str, Any]:
     """For the engine's internal state: the profile's file and its stored errors, or why there is none."""
     if choice.profile is None:
         return {"file": None, "reason": choice.reason}
-    return {"file": str(choice.file), "errors": choice.profile.cost.errors, "noise": choice.profile.noise}
+    return {"file": str(choice.file), "errors": choice.profile.cost.errors}
 
 
 def key_of(scheduler: Any) -> EngineKey:

@@ -20,7 +20,8 @@ class Measurement(_Model):
     """Steps of one make-up.
 
     Args:
-        setting: number of the setting in which they ran; the same one may come again.
+        setting: number of the setting in which they ran.
+        visit: which one it was; a setting may come again.
         rows: sequences that decode.
         context: tokens of KV that those read, all together; the mean over the steps.
         pieces: of prompts, each (tokens in KV in front, tokens).
@@ -29,6 +30,7 @@ class Measurement(_Model):
     """
 
     setting: int = Field(ge=0)
+    visit: int = Field(ge=0)
     rows: int = Field(ge=0)
     context: int = Field(ge=0)
     pieces: tuple[tuple[int, int], ...]
@@ -38,10 +40,7 @@ class Measurement(_Model):
     @property
     def load(self) -> Load:
         """As the cost model takes it."""
-        load = Load(rows=self.rows, kv=self.context)
-        for context, tokens in self.pieces:
-            load = load.plus(context, tokens)
-        return load
+        return Load(rows=self.rows, kv=self.context).with_pieces(self.pieces)
 
 
 class Profile(_Model):
@@ -51,7 +50,9 @@ class Profile(_Model):
 
     Args:
         cost: F; its `errors` are the mean relative errors over the steps that were held out, by regime and `all`.
-        noise: the same of a step against others of the same make-up: what no model can explain.
+        noise: the same of a step against others of its make-up right before and after it.
+        drift: the same of a step against those of its make-up at other times of the measurement. No model can be
+            better than this.
         kv_tokens, chunk, running, overlap: the engine's pool, chunk size, running requests, and how its loop runs
             beside its steps.
         started: UTC.
@@ -62,6 +63,7 @@ class Profile(_Model):
     key: EngineKey
     cost: CostModel
     noise: dict[str, float]
+    drift: dict[str, float]
     kv_tokens: int
     chunk: int
     running: int

@@ -77,6 +77,7 @@ class ProfileRun:
             key=key,
             cost=found.cost,
             noise=found.noise,
+            drift=found.drift,
             kv_tokens=int(resolved["max_total_num_tokens"]),
             chunk=int(resolved["chunked_prefill_size"]),
             running=int(resolved["max_running_requests"]),

@@ -31,6 +31,7 @@ def profile(**values: Any) -> Profile:
         "key": KEY.model_copy(update=key),
         "cost": COST,
         "noise": {"all": 0.02},
+        "drift": {"all": 0.03},
         "kv_tokens": 4096,
         "chunk": 512,
         "running": 64,
@@ -38,9 +39,9 @@ def profile(**values: Any) -> Profile:
         "started": "2026-01-01T00:00:00+00:00",
         "length_s": 60.0,
         "measurements": (
-            Measurement(setting=0, rows=2, context=200, pieces=(), seconds=(0.021, 0.022)),
-            Measurement(setting=0, rows=2, context=210, pieces=((64, 16),), seconds=(0.04,), held_out=True),
-            Measurement(setting=1, rows=0, context=0, pieces=((0, 100), (10, 5)), seconds=(0.1, 0.11)),
+            Measurement(setting=0, visit=0, rows=2, context=200, pieces=(), seconds=(0.021, 0.022)),
+            Measurement(setting=0, visit=0, rows=2, context=210, pieces=((64, 16),), seconds=(0.04,), held_out=True),
+            Measurement(setting=1, visit=1, rows=0, context=0, pieces=((0, 100), (10, 5)), seconds=(0.1, 0.11)),
         ),
     }
     return Profile(**{**given, **values})

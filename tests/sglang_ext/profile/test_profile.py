@@ -28,7 +28,7 @@ def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
 def test_a_measurement_has_its_load() -> None:
     alone, mixed, prefill = (each.load for each in profile().measurements)
     assert (alone, alone.regime) == (Load(2, 0, 200), "decode")
-    assert (mixed, mixed.regime) == (Load(2, 16, 274, 16 * 72), "mixed")
+    assert (mixed, mixed.regime) == (Load(2, 16, 274, 16 * 72, 1), "mixed")
     assert (prefill.tokens, prefill.kv, prefill.attention) == (105, 10, 100 * 50 + 5 * 12.5)
 
 
@@ -63,7 +63,7 @@ def test_the_file_is_never_seen_half_written(tmp_path: Path, monkeypatch: pytest
         ({"kind": "grape.profile/2"}, "kind: Input should be 'grape.profile/1'"),
         ({"cost": {"fixed": -1.0}}, "cost: Value error, cost model: fixed is -1.0; it takes a number of at least 0"),
         ({"cost": {"fixed": 0.1, "colour": 1}}, "cost: Value error.*colour"),
-        ({"measurements": [{"setting": 0}]}, "measurements.0.rows: Field required"),
+        ({"measurements": [{"setting": 0}]}, "measurements.0.visit: Field required"),
         ({"more": 1}, "more: Extra inputs"),
     ],
 )

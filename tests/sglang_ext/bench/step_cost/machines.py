@@ -14,10 +14,7 @@ LIMITS = Limits(rows=32, context=1024, kv=8192, tokens=512, prefix=1024)
 
 def step(cost: CostModel, rows: int, kv: int, chunks: tuple[tuple[int, int], ...], noise: float = 0.0) -> Step:
     """Args: noise: factor on its time, less 1."""
-    load = Load(rows=rows, kv=kv)
-    for context, tokens in chunks:
-        load = load.plus(context, tokens)
-    return Step(cost.time(load) * (1 + noise), rows, chunks, kv)
+    return Step(cost.time(Load(rows=rows, kv=kv).with_pieces(chunks)) * (1 + noise), rows, chunks, kv)
 
 
 def run(cost: CostModel, settings: int, noise: float, seed: int = 5) -> Iterator[tuple[int, list[Step]]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sglang_ext.bench.step_cost.check import CORRECTED, FITTED, LEARNED, check
-from sglang_ext.bench.step_cost.measured import Measurements, fitted, noise
+from sglang_ext.bench.step_cost.measured import Measurements, drift, fitted, noise
 from sglang_ext.policy.cost_model import CostModel, Load
 from sglang_ext.profile.profile import Measurement
 from tests.sglang_ext.bench.step_cost.machines import run, step
 
-CPU = CostModel(fixed=0.030, row=0.0011, token=0.0008, prefill=0.002, kv=4e-6, attention=6e-8)
-GPU = CostModel(fixed=0.006, kv=4e-8, attention=2e-10, knee=140.0, beyond=0.00004)
+CPU = CostModel(fixed=0.030, row=0.0011, token=0.0008, prefill=0.002, piece=0.004, kv=4e-6, attention=6e-8)
+GPU = CostModel(fixed=0.006, piece=0.0001, kv=4e-8, attention=2e-10, knee=140.0, beyond=0.00004)
 # The mean of the absolute value of a normal error of 1.
 NORMAL = 0.798
 
@@ -53,24 +53,42 @@ def test_what_is_held_out_is_not_fitted() -> None:
     assert fitted(spoilt).cost.errors["all"] == pytest.approx(8 / 9, abs=0.02)
 
 
-def test_steps_of_a_setting_that_comes_again_are_put_together() -> None:
+def test_steps_of_one_visit_and_make_up_are_put_together() -> None:
     found = Measurements()
     probe = ((64, 16), (0, 4))
-    found.add(3, [step(CPU, 2, 100, ()), step(CPU, 2, 102, probe)])
+    found.add(3, [step(CPU, 2, 100, ()), step(CPU, 2, 102, probe), step(CPU, 2, 104, probe[::-1])])
     found.add(4, [step(CPU, 2, 100, ())])
-    found.add(3, [step(CPU, 2, 104, probe[::-1]), step(CPU, 2, 110, ())])
+    found.add(3, [step(CPU, 2, 110, ())])
     assert len(found) == 5
-    assert [(m.setting, m.context, len(m.seconds)) for m in found.list()] == [(3, 105, 2), (3, 103, 2), (4, 100, 1)]
+    assert [(m.setting, m.visit, m.context, len(m.seconds)) for m in found.list()] == [
+        (3, 0, 100, 1),
+        (3, 0, 103, 2),
+        (4, 1, 100, 1),
+        (3, 2, 110, 1),
+    ]
 
 
 def test_noise_is_that_of_a_step_against_the_truth() -> None:
-    pair = Measurement(setting=0, rows=1, context=10, pieces=(), seconds=(0.9, 1.1))
-    alone = Measurement(setting=0, rows=0, context=0, pieces=((0, 5),), seconds=(5.0,))
+    pair = Measurement(setting=0, visit=0, rows=1, context=10, pieces=(), seconds=(0.9, 1.1))
+    alone = Measurement(setting=0, visit=1, rows=0, context=0, pieces=((0, 5),), seconds=(5.0,))
     assert noise([pair, alone]) == {
         "all": pytest.approx((0.2 / 0.9 + 0.2 / 1.1) / 2 * 0.5**0.5),
         "decode": pytest.approx((0.2 / 0.9 + 0.2 / 1.1) / 2 * 0.5**0.5),
     }
-    assert noise([alone]) == {}
+    assert noise([alone]) == drift([pair, alone]) == {}
+
+
+def test_drift_is_that_of_a_step_against_other_visits() -> None:
+    """A machine that is half as fast in the second visit, with no noise at all."""
+    first, second, other = (
+        Measurement(setting=0, visit=visit, rows=rows, context=10, pieces=(), seconds=(seconds,) * 3)
+        for visit, rows, seconds in ((0, 1, 1.0), (4, 1, 2.0), (4, 2, 9.0))
+    )
+    assert noise([first, second, other])["all"] == 0.0
+    assert drift([first, second, other]) == {
+        "all": pytest.approx((1.0 + 0.5) / 2 * 0.5**0.5),
+        "decode": pytest.approx((1.0 + 0.5) / 2 * 0.5**0.5),
+    }
 
 
 def test_too_few_steps_are_refused() -> None:

@@ -30,7 +30,7 @@ def test_it_is_one_svg_with_each_measurement_and_the_models_lines() -> None:
 
 def test_a_longer_step_stands_higher() -> None:
     slow, quick = (
-        Measurement(setting=i, rows=4, context=400, pieces=(), seconds=(seconds,))
+        Measurement(setting=i, visit=i, rows=4, context=400, pieces=(), seconds=(seconds,))
         for i, seconds in enumerate((0.2, 0.02))
     )
     drawing = ET.fromstring(draw(profile(measurements=(slow, quick))))
@@ -39,5 +39,5 @@ def test_a_longer_step_stands_higher() -> None:
 
 
 def test_prefill_alone_and_one_measurement_can_be_drawn() -> None:
-    only = Measurement(setting=0, rows=0, context=0, pieces=((0, 8),), seconds=(0.03,))
+    only = Measurement(setting=0, visit=0, rows=0, context=0, pieces=((0, 8),), seconds=(0.03,))
     assert len(ET.fromstring(draw(profile(measurements=(only,)))).findall(f"{SVG}polyline")) == 4
