@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from sglang_ext.engine.cpu.machine import processor
+from sglang_ext.engine.cpu.native.library import native_library
 from sglang_ext.policy.online_fit import OnlineFit, guess
 from sglang_ext.policy.step_times import StepTimes
 from sglang_ext.profile.engine_key import EngineKey
@@ -95,4 +96,6 @@ def _options(arguments: Any, device: str) -> list[str]:
     if device == "cpu":
         settings = EngineSettings.from_environment().as_dict()
         found += [f"{name} off" for name in _CPU_PARTS if settings[name] == "off"]
+        if native_library() is None:
+            found.append("attention not compiled")
     return found

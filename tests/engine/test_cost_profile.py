@@ -72,6 +72,7 @@ def scheduler(group: Group | None = None, **arguments: Any) -> Any:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GRAPE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("sglang_ext.engine.cost_profile.native_library", lambda: "compiled")
     return tmp_path
 
 
@@ -88,6 +89,8 @@ def test_the_key_says_what_changes_a_steps_work(monkeypatch: pytest.MonkeyPatch)
     assert changed.options == ("quantization fp8", "KV fp8_e5m2", "no overlap")
     monkeypatch.setenv("GRAPE_CPU_STACK", "off")
     assert key_of(scheduler()).options == ("cpu_stack off",)
+    monkeypatch.setattr("sglang_ext.engine.cost_profile.native_library", lambda: None)
+    assert key_of(scheduler()).options == ("cpu_stack off", "attention not compiled")
 
 
 def test_auto_starts_from_what_fits_and_says_so() -> None:
