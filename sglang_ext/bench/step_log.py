@@ -25,7 +25,7 @@ class Step:
         seconds: of the whole turn, the scheduler's own work included.
         decodes: sequences that decode in it.
         chunks: pieces of prompts in it, each (cached tokens in front, tokens).
-        kv: tokens of KV that the sequences which decode read, all together.
+        kv: tokens of KV that it reads: the contexts of the sequences that decode, and what is in front of each piece.
         paused: the scheduler had nothing to do before the next one, so that `seconds` is no measure.
     """
 
@@ -38,7 +38,23 @@ class Step:
     @property
     def load(self) -> Load:
         """As the cost model takes it."""
-        return Load(rows=self.decodes, kv=self.kv).with_pieces(self.chunks)
+        return Load(rows=self.decodes, kv=self.context).with_pieces(self.chunks)
+
+    @property
+    def context(self) -> int:
+        """Tokens of KV that the sequences which decode read."""
+        return self.kv - sum(prefix for prefix, _ in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the recorder knows of a step when it is launched; its lines say what each field is."""
+
+    launch: float
+    decodes: int
+    chunks: tuple[tuple[int, int], ...]
+    kv: int = 0
+    idle: bool = False
 
 
 class StepLog:
@@ -59,7 +75,7 @@ class StepLog:
         self._path = file
         self._file: IO[bytes] | None = None
         self._rest = b""
-        self._launches: list[dict[str, Any]] = []
+        self._launches: list[Launch] = []
         self._steps: list[Step] = []
 
     def restart(self) -> None:
@@ -96,16 +112,12 @@ class StepLog:
             elif "profile" in line:
                 self.profiles.append(RawProfile.model_validate(line["profile"]))
             else:
-                self._launches.append(line)
+                chunks = tuple((prefix, tokens) for prefix, tokens in line.pop("chunks"))
+                self._launches.append(Launch(chunks=chunks, **line))
 
 
-def _step(own: dict[str, Any], ran: Sequence[dict[str, Any]]) -> Step:
+def _step(own: Launch, ran: Sequence[Launch]) -> Step:
     """Args: ran: the launches between which it ran."""
     begin, end = ran
-    return Step(
-        seconds=end["launch"] - begin["launch"],
-        decodes=own["decodes"],
-        chunks=tuple((prefix, tokens) for prefix, tokens in own["chunks"]),
-        kv=own.get("kv", 0),
-        paused=any(each.get("idle", False) for each in ran if each is not own),
-    )
+    paused = any(each.idle for each in ran if each is not own)
+    return Step(end.launch - begin.launch, own.decodes, own.chunks, own.kv, paused)

@@ -18,7 +18,9 @@ from sglang_ext.engine.cost_profile import key_of
 def run_recorded_scheduler(file: Path, profiled: Sequence[int], *args: Any, **kwargs: Any) -> None:
     """SGLang's scheduler process, its steps written to `file`: a JSON line each, with its launch and its contents.
 
-    With several ranks the lead one writes.
+    With several ranks the lead one writes. The first line has `threads`, `lag` and the engine's `key`. A launch has
+    `launch` (seconds, monotonic), `decodes`, `chunks`, `kv` (tokens of KV that it reads) and `idle`, if the scheduler
+    had nothing to do right before.
 
     Args:
         profiled: sizes of decode batches of which some steps are profiled too.
@@ -47,7 +49,7 @@ class StepRecorder:
                 # Open for the life of the process; a line is written at once.
                 self._file = self._path.open("w", encoding="utf-8", buffering=1)
                 self._write(first_line(scheduler))
-            step = {"launch": launch, "decodes": decodes, "chunks": chunks, "kv": decode_context(batch)}
+            step = {"launch": launch, "decodes": decodes, "chunks": chunks, "kv": kv_read(batch, chunks)}
             self._write(step | ({"idle": True} if self._idle else {}))
             self._idle = False
             profile = self._profiler.step(launch, decodes if not chunks else 0)
@@ -90,7 +92,7 @@ def contents(batch: Any) -> tuple[int, list[tuple[int, int]]]:
     return len(batch.reqs) - len(chunks), chunks
 
 
-def decode_context(batch: Any) -> int:
-    """Tokens of KV that the sequences which decode read, all together; as the policy counts them."""
-    decoding = (batch.decoding_reqs or ()) if batch.forward_mode.is_extend() else batch.reqs
-    return sum(len(req.origin_input_ids) + len(req.output_ids) for req in decoding)
+def kv_read(batch: Any, chunks: Sequence[tuple[int, int]]) -> int:
+    """Tokens of KV that a batch reads: the contexts of its decodes, and what stands in front of each piece."""
+    rows = (batch.decoding_reqs or ()) if batch.forward_mode.is_extend() else batch.reqs
+    return sum(len(req.origin_input_ids) + len(req.output_ids) for req in rows) + sum(prefix for prefix, _ in chunks)

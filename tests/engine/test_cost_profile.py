@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from sglang_ext.bench.step_log import StepLog
-from sglang_ext.bench.step_recorder import StepRecorder, decode_context, first_line
+from sglang_ext.bench.step_recorder import StepRecorder, first_line, kv_read
 from sglang_ext.engine.cost_profile import described, key_of, pick, step_times
 from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.edge_weight import EdgeWeights
@@ -164,7 +164,7 @@ def test_the_recorder_tells_pauses_contexts_and_the_engine(tmp_path: Path) -> No
     decode = SimpleNamespace(forward_mode=ForwardMode.DECODE, reqs=rows, decoding_reqs=None)
     chunk = {"prefix_lens": [512, 9, 9], "extend_lens": [16, 1, 1]}
     mixed = SimpleNamespace(forward_mode=ForwardMode.MIXED, reqs=[object(), *rows], decoding_reqs=rows, **chunk)
-    assert decode_context(decode) == decode_context(mixed) == 20
+    assert kv_read(decode, []) == 20 and kv_read(mixed, [(512, 16)]) == 532
     for batch in (mixed, decode):
         assert run(made, batch) is batch
     idle(made)
@@ -174,12 +174,12 @@ def test_the_recorder_tells_pauses_contexts_and_the_engine(tmp_path: Path) -> No
     log = StepLog(file)
     steps = log.steps()
     assert [(s.decodes, s.chunks, s.kv, s.paused) for s in steps] == [
-        (2, ((512, 16),), 20, False),
+        (2, ((512, 16),), 532, False),
         (2, (), 20, True),
         (2, (), 20, False),
     ]
     assert log.key == key_of(made).model_dump(mode="json") and log.lag == 0
-    assert steps[0].load.pieces == 1 and steps[0].load.kv == 532
+    assert steps[0].load.pieces == 1 and steps[0].load.kv == 532 and steps[0].context == 20
     made.device = "cuda"
     assert made.enable_overlap
     with pytest.MonkeyPatch.context() as patch:

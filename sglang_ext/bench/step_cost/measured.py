@@ -56,7 +56,7 @@ class Measurements:
                 setting=setting,
                 visit=visit,
                 rows=rows,
-                context=round(mean(step.kv for step in steps)),
+                context=round(mean(step.context for step in steps)),
                 pieces=pieces,
                 seconds=tuple(round(step.seconds, 6) for step in steps),
                 held_out=setting in apart,

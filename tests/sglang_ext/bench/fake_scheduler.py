@@ -82,7 +82,7 @@ class FakeScheduler:
                     piece = min(PIECE, len(own.request.input_ids) - own.prefilled)
                     chunks.append((own.prefilled, piece))
                     own.prefilled += piece
-            kv = sum(len(own.request.input_ids) + own.made for own in decoding)
+            kv = sum(len(own.request.input_ids) + own.made for own in decoding) + sum(prefix for prefix, _ in chunks)
             step = {"launch": self._clock, "decodes": len(decoding), "chunks": chunks, "kv": kv}
             self._file.write(json.dumps(step | idle) + "\n")
             idle = {}

@@ -13,8 +13,9 @@ LIMITS = Limits(rows=32, context=1024, kv=8192, tokens=512, prefix=1024)
 
 
 def step(cost: CostModel, rows: int, kv: int, chunks: tuple[tuple[int, int], ...], noise: float = 0.0) -> Step:
-    """Args: noise: factor on its time, less 1."""
-    return Step(cost.time(Load(rows=rows, kv=kv).with_pieces(chunks)) * (1 + noise), rows, chunks, kv)
+    """Args: kv: that its rows read. noise: factor on its time, less 1."""
+    load = Load(rows=rows, kv=kv).with_pieces(chunks)
+    return Step(cost.time(load) * (1 + noise), rows, chunks, load.kv)
 
 
 def run(cost: CostModel, settings: int, noise: float, seed: int = 5) -> Iterator[tuple[int, list[Step]]]:

@@ -55,7 +55,7 @@ def test_a_setting_gives_its_decodes_and_its_probes(tmp_path: Path) -> None:
     )
     for step in mixed:
         assert step.seconds == pytest.approx(cost(step.decodes, sum(tokens for _, tokens in step.chunks)))
-        assert step.kv > 170
+        assert step.context > 170
     assert sum(step.decodes == 3 for step in alone) >= REPEATS * len(probes)
     assert all(step.decodes >= 3 for step in steps), "no step of the start or the end"
 
