@@ -111,9 +111,14 @@ class StepLog:
                 self.threads, self.key, self.lag = line["threads"], line.get("key"), line.get("lag", 0)
             elif "profile" in line:
                 self.profiles.append(RawProfile.model_validate(line["profile"]))
-            else:
-                chunks = tuple((prefix, tokens) for prefix, tokens in line.pop("chunks"))
-                self._launches.append(Launch(chunks=chunks, **line))
+            elif "launch" in line:
+                self._launches.append(_launch(line))
+
+
+def _launch(line: dict[str, Any]) -> Launch:
+    """A file may say more of a step than is asked for here."""
+    chunks = tuple((prefix, tokens) for prefix, tokens in line["chunks"])
+    return Launch(line["launch"], line["decodes"], chunks, line.get("kv", 0), line.get("idle", False))
 
 
 def _step(own: Launch, ran: Sequence[Launch]) -> Step:
