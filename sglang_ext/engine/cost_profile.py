@@ -62,17 +62,19 @@ def described(choice: Choice) -> dict[str, Any]:
 
 def key_of(scheduler: Any) -> EngineKey:
     """The key of a scheduler's engine; SGLang's own scheduler has one too."""
-    arguments, model, device = scheduler.server_args, scheduler.model_config, str(scheduler.device)
+    # SGLang leaves its flags as they were given; what it makes of them stands in its objects.
+    model, runner, device = scheduler.model_config, scheduler.tp_worker.model_runner, str(scheduler.device)
+    attention = dict.fromkeys((runner.prefill_attention_backend_str, runner.decode_attention_backend_str))
     return EngineKey(
-        model=PurePath(str(arguments.model_path)).name,
+        model=PurePath(str(model.model_path)).name,
         shape=_shape(model),
         dtype=str(model.dtype).removeprefix("torch."),
         device=device,
         processor=processor() if device == "cpu" else str(torch.get_device_module(device).get_device_name()),
         threads=torch.get_num_threads(),
         ranks=int(scheduler.tp_size),
-        attention=str(arguments.attention_backend),
-        options=tuple(_options(arguments, device)),
+        attention="/".join(attention),
+        options=tuple(_options(scheduler, runner, device)),
         sglang=version("sglang"),
         torch=torch.__version__,
     )
@@ -85,13 +87,13 @@ def _shape(model: Any) -> str:
     return " ".join([*(getattr(model.hf_config, "architectures", None) or ["?"]), *sizes])
 
 
-def _options(arguments: Any, device: str) -> list[str]:
-    found = []
-    if arguments.quantization:
-        found.append(f"quantization {arguments.quantization}")
-    if arguments.kv_cache_dtype != "auto":
-        found.append(f"KV {arguments.kv_cache_dtype}")
-    if arguments.disable_overlap_schedule:
+def _options(scheduler: Any, runner: Any, device: str) -> list[str]:
+    found, model = [], scheduler.model_config
+    if model.quantization:
+        found.append(f"quantization {model.quantization}")
+    if runner.kv_cache_dtype != model.dtype:
+        found.append(f"KV {str(runner.kv_cache_dtype).removeprefix('torch.')}")
+    if not scheduler.enable_overlap:
         found.append("no overlap")
     if device == "cpu":
         settings = EngineSettings.from_environment().as_dict()

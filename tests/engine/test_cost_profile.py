@@ -41,14 +41,9 @@ class Group:
         return self.sent[-1]
 
 
-def scheduler(group: Group | None = None, **arguments: Any) -> Any:
-    given = {
-        "model_path": "/models/a-model/",
-        "attention_backend": "grape_cpu",
-        "quantization": None,
-        "kv_cache_dtype": "auto",
-        "disable_overlap_schedule": False,
-    }
+def scheduler(
+    group: Group | None = None, *, quantization: str | None = None, kv: str = "bfloat16", overlap: bool = True
+) -> Any:
     config = SimpleNamespace(
         architectures=["LlamaForCausalLM"],
         num_hidden_layers=2,
@@ -60,10 +55,22 @@ def scheduler(group: Group | None = None, **arguments: Any) -> Any:
     )
     group = group or Group(0)
     return SimpleNamespace(
-        server_args=SimpleNamespace(**{**given, **arguments}),
-        model_config=SimpleNamespace(dtype=torch.bfloat16, hf_config=config, hf_text_config=config),
+        model_config=SimpleNamespace(
+            model_path="/models/a-model/",
+            dtype=torch.bfloat16,
+            quantization=quantization,
+            hf_config=config,
+            hf_text_config=config,
+        ),
+        tp_worker=SimpleNamespace(
+            model_runner=SimpleNamespace(
+                prefill_attention_backend_str="grape_cpu",
+                decode_attention_backend_str="grape_cpu",
+                kv_cache_dtype=getattr(torch, kv),
+            )
+        ),
         device="cpu",
-        enable_overlap=True,
+        enable_overlap=overlap,
         tp_size=group.world_size,
         tp_group=group,
     )
@@ -85,8 +92,9 @@ def test_the_key_says_what_changes_a_steps_work(monkeypatch: pytest.MonkeyPatch)
     assert (key.model, key.shape) == ("a-model", "LlamaForCausalLM 2 64 128 4 2 1000")
     assert (key.dtype, key.device, key.ranks, key.options) == ("bfloat16", "cpu", 1, ())
     assert key.threads == torch.get_num_threads() and key.torch == torch.__version__ and key.processor
-    changed = key_of(scheduler(quantization="fp8", kv_cache_dtype="fp8_e5m2", disable_overlap_schedule=True))
-    assert changed.options == ("quantization fp8", "KV fp8_e5m2", "no overlap")
+    assert key.attention == "grape_cpu"
+    changed = key_of(scheduler(quantization="fp8", kv="float8_e5m2", overlap=False))
+    assert changed.options == ("quantization fp8", "KV float8_e5m2", "no overlap")
     monkeypatch.setenv("GRAPE_CPU_STACK", "off")
     assert key_of(scheduler()).options == ("cpu_stack off",)
     monkeypatch.setattr("sglang_ext.engine.cost_profile.native_library", lambda: None)
