@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from sglang_ext.bench.step_profile import RawProfile
 from sglang_ext.driver.errors import EngineError
+from sglang_ext.policy.cost_model import Load
 
 _POLL_SECONDS = 0.004
 
@@ -24,11 +25,36 @@ class Step:
         seconds: of the whole turn, the scheduler's own work included.
         decodes: sequences that decode in it.
         chunks: pieces of prompts in it, each (cached tokens in front, tokens).
+        kv: tokens of KV that it reads: the contexts of the sequences that decode, and what is in front of each piece.
+        paused: the scheduler had nothing to do before the next one, so that `seconds` is no measure.
     """
 
     seconds: float
     decodes: int
     chunks: tuple[tuple[int, int], ...]
+    kv: int = 0
+    paused: bool = False
+
+    @property
+    def load(self) -> Load:
+        """As the cost model takes it."""
+        return Load(rows=self.decodes, kv=self.context).with_pieces(self.chunks)
+
+    @property
+    def context(self) -> int:
+        """Tokens of KV that the sequences which decode read."""
+        return self.kv - sum(prefix for prefix, _ in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the recorder knows of a step when it is launched; its lines say what each field is."""
+
+    launch: float
+    decodes: int
+    chunks: tuple[tuple[int, int], ...]
+    kv: int = 0
+    idle: bool = False
 
 
 class StepLog:
@@ -36,27 +62,35 @@ class StepLog:
 
     Attributes:
         threads: of torch in the scheduler's process; None before its first step.
+        key: of the engine, as a plain form; None before its first step.
+        lag: a step runs so many launches after its own.
         profiles: of the sizes of batch that were to be profiled.
     """
 
     def __init__(self, file: Path) -> None:
         self.threads: int | None = None
+        self.key: dict[str, Any] | None = None
+        self.lag = 0
         self.profiles: list[RawProfile] = []
         self._path = file
         self._file: IO[bytes] | None = None
         self._rest = b""
-        self._launches: list[tuple[float, int, tuple[tuple[int, int], ...]]] = []
+        self._launches: list[Launch] = []
+        self._steps: list[Step] = []
 
     def restart(self) -> None:
         """Forget the steps so far."""
         self._read()
         self._launches.clear()
+        self._steps.clear()
 
     def steps(self) -> list[Step]:
         """The steps since the restart that another one follows; the last may have been followed by a pause."""
         self._read()
-        pairs = zip(self._launches, self._launches[1:], strict=False)
-        return [Step(after - launch, decodes, chunks) for (launch, decodes, chunks), (after, _, _) in pairs]
+        launches, lag = self._launches, self.lag
+        for i in range(len(self._steps), len(launches) - lag - 1):
+            self._steps.append(_step(launches[i], launches[i + lag : i + lag + 2]))
+        return list(self._steps)
 
     async def wait(self, enough: Callable[[list[Step]], bool], seconds: float) -> None:
         """Wait until the steps are enough. Raises EngineError if they are not after so many seconds."""
@@ -74,9 +108,21 @@ class StepLog:
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         for line in map(json.loads, lines):
             if "threads" in line:
-                self.threads = line["threads"]
+                self.threads, self.key, self.lag = line["threads"], line.get("key"), line.get("lag", 0)
             elif "profile" in line:
                 self.profiles.append(RawProfile.model_validate(line["profile"]))
-            else:
-                chunks = tuple((prefix, tokens) for prefix, tokens in line["chunks"])
-                self._launches.append((line["launch"], line["decodes"], chunks))
+            elif "launch" in line:
+                self._launches.append(_launch(line))
+
+
+def _launch(line: dict[str, Any]) -> Launch:
+    """A file may say more of a step than is asked for here."""
+    chunks = tuple((prefix, tokens) for prefix, tokens in line["chunks"])
+    return Launch(line["launch"], line["decodes"], chunks, line.get("kv", 0), line.get("idle", False))
+
+
+def _step(own: Launch, ran: Sequence[Launch]) -> Step:
+    """Args: ran: the launches between which it ran."""
+    begin, end = ran
+    paused = any(each.idle for each in ran if each is not own)
+    return Step(end.launch - begin.launch, own.decodes, own.chunks, own.kv, paused)

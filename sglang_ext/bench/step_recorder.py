@@ -6,16 +6,21 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from sglang.srt.managers.scheduler import Scheduler, run_scheduler_process
 
 from sglang_ext.bench.step_profiler import StepProfiler
+from sglang_ext.engine.cost_profile import key_of
 
 
 def run_recorded_scheduler(file: Path, profiled: Sequence[int], *args: Any, **kwargs: Any) -> None:
     """SGLang's scheduler process, its steps written to `file`: a JSON line each, with its launch and its contents.
+
+    With several ranks the lead one writes. The first line has `threads`, `lag` and the engine's `key`. A launch has
+    `launch` (seconds, monotonic), `decodes`, `chunks`, `kv` (tokens of KV that it reads) and `idle`, if the scheduler
+    had nothing to do right before.
 
     Args:
         profiled: sizes of decode batches of which some steps are profiled too.
@@ -23,24 +28,30 @@ def run_recorded_scheduler(file: Path, profiled: Sequence[int], *args: Any, **kw
     recorder = StepRecorder(file, StepProfiler(profiled))
     # Before the plugins are loaded: a scheduler of theirs inherits from this class.
     Scheduler.run_batch = recorder.around(Scheduler.run_batch)
+    Scheduler.on_idle = recorder.idle_before(Scheduler.on_idle)
     run_scheduler_process(*args, **kwargs)
 
 
 class StepRecorder:
     def __init__(self, file: Path, profiler: StepProfiler) -> None:
-        # Open for the life of the process; a line is written at once.
-        self._file = file.open("w", encoding="utf-8", buffering=1)
+        self._path = file
+        self._file: IO[str] | None = None
         self._profiler = profiler
-        self._started = False
+        self._idle = True
 
     def around(self, run_batch: Any) -> Any:
         def run_and_write(scheduler: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
             launch = time.monotonic()
+            if scheduler.tp_group.rank_in_group != 0:
+                return run_batch(scheduler, batch, *args, **kwargs)
             decodes, chunks = contents(batch)
-            if not self._started:
-                self._started = True
-                self._write({"threads": torch.get_num_threads()})
-            self._write({"launch": launch, "decodes": decodes, "chunks": chunks})
+            if self._file is None:
+                # Open for the life of the process; a line is written at once.
+                self._file = self._path.open("w", encoding="utf-8", buffering=1)
+                self._write(first_line(scheduler))
+            step = {"launch": launch, "decodes": decodes, "chunks": chunks, "kv": kv_read(batch, chunks)}
+            self._write(step | ({"idle": True} if self._idle else {}))
+            self._idle = False
             profile = self._profiler.step(launch, decodes if not chunks else 0)
             if profile is not None:
                 self._write({"profile": profile.model_dump()})
@@ -48,8 +59,24 @@ class StepRecorder:
 
         return run_and_write
 
+    def idle_before(self, on_idle: Any) -> Any:
+        """The next step does not follow the one before at once."""
+
+        def note(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            self._idle = True
+            return on_idle(scheduler, *args, **kwargs)
+
+        return note
+
     def _write(self, line: dict[str, Any]) -> None:
+        assert self._file is not None
         self._file.write(json.dumps(line) + "\n")
+
+
+def first_line(scheduler: Any) -> dict[str, Any]:
+    """Threads, the engine's key, and `lag`: a step runs so many launches after its own, while others are planned."""
+    lag = 1 if scheduler.enable_overlap and scheduler.device != "cpu" else 0
+    return {"threads": torch.get_num_threads(), "lag": lag, "key": key_of(scheduler).model_dump(mode="json")}
 
 
 def contents(batch: Any) -> tuple[int, list[tuple[int, int]]]:
@@ -63,3 +90,9 @@ def contents(batch: Any) -> tuple[int, list[tuple[int, int]]]:
         if id(req) not in decoding
     ]
     return len(batch.reqs) - len(chunks), chunks
+
+
+def kv_read(batch: Any, chunks: Sequence[tuple[int, int]]) -> int:
+    """Tokens of KV that a batch reads: the contexts of its decodes, and what stands in front of each piece."""
+    rows = (batch.decoding_reqs or ()) if batch.forward_mode.is_extend() else batch.reqs
+    return sum(len(req.origin_input_ids) + len(req.output_ids) for req in rows) + sum(prefix for prefix, _ in chunks)

@@ -20,6 +20,7 @@ from grape_dsl.cli.program_file import compile_program
 from grape_dsl.cli.python_program import ProgramError
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
+from sglang_ext.commands.engine_profile import profile_line
 from sglang_ext.commands.failures import reported, warn
 from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
@@ -30,6 +31,7 @@ from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
 from sglang_ext.driver.errors import InputError
 from sglang_ext.driver.inputs import complete_inputs, read_objects, read_options
+from sglang_ext.driver.plugin_proof import plugin_state
 from sglang_ext.driver.run_factory import Streaming, check_program
 from sglang_ext.driver.timeline import Timeline
 from sglang_ext.settings import unknown_settings
@@ -129,6 +131,8 @@ def _run(
     try:
         engine = new_engine(options, log, _settings(flags))
         with started(engine, log):
+            if options.verbose:
+                click.echo(f"profile: {profile_line(plugin_state(engine.info.states))}", err=True)
             # A table that is drawn anew and running text do not share a terminal.
             held = io.StringIO() if options.progress and sys.stdout.isatty() else None
             failed = _execute(engine, program, values, _output(program, options, many, held or sys.stdout), options)

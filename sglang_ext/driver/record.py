@@ -113,6 +113,9 @@ class RunSettings(_Model):
     engine: str = Field(description="`embedded`, or the URL of the server.")
     sglang: str = Field(description="SGLang's version.")
     grape: str | None = Field(description="The plugin's version in the engine; null on an engine without it.")
+    profile: str | None = Field(
+        description="The file of measured costs that the engine's policy started from; null without one."
+    )
     timeout: float | None = Field(description="Limit of the run in seconds.")
 
 

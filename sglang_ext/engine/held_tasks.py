@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from sglang_ext.engine import early_kv, intake
+from sglang_ext.engine.cost_profile import pick, step_times
 from sglang_ext.engine.decision_time import DecisionTime
 from sglang_ext.engine.event_log import EventLog
 from sglang_ext.engine.objectives import Objectives
@@ -16,10 +17,9 @@ from sglang_ext.engine.report import report
 from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.policy.configuration import Configuration, UnknownNameError
-from sglang_ext.policy.online_fit import OnlineFit, guess
 from sglang_ext.policy.output_lengths import OutputLengths
 from sglang_ext.policy.policies import new_policy
-from sglang_ext.policy.step_times import StepTimes
+from sglang_ext.profile.store import Choice
 from sglang_ext.settings import EngineSettings, SettingsError
 from sglang_ext.tasks.distances import Distances
 from sglang_ext.tasks.state import TaskState
@@ -203,10 +203,13 @@ class HeldTasks:
         return Objectives(self.settings.slo_ttft, self.settings.slo_tbt, self.planner.step_s())
 
     @cached_property
+    def profile(self) -> Choice:
+        return pick(self.scheduler, self.settings.profile)
+
+    @cached_property
     def planner(self) -> StepPlanner:
         settings = self.settings
-        start = guess()
-        times = StepTimes(start, OnlineFit(start))
+        times = step_times(self.profile)
         try:
             configuration = Configuration(
                 off=frozenset(name for part in settings.policy_off.split(",") if (name := part.strip())),
