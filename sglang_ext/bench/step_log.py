@@ -31,6 +31,29 @@ class Step:
     chunks: tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the recorder knows of a step when it is launched; its lines say what each field is."""
+
+    launch: float
+    decodes: int
+    chunks: tuple[tuple[int, int], ...]
+    step: int = 0
+    kv: int = 0
+    waiting: int = 0
+    held: int = 0
+    plan: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Args: tokens: output tokens that left with it, by the request's rid."""
+
+    step: int
+    end: float
+    tokens: dict[str, int]
+
+
 class StepLog:
     """Reads the file as it grows.
 
@@ -45,18 +68,25 @@ class StepLog:
         self._path = file
         self._file: IO[bytes] | None = None
         self._rest = b""
-        self._launches: list[tuple[float, int, tuple[tuple[int, int], ...]]] = []
+        self._launches: list[Launch] = []
+        self._ends: list[End] = []
 
     def restart(self) -> None:
         """Forget the steps so far."""
         self._read()
         self._launches.clear()
+        self._ends.clear()
 
     def steps(self) -> list[Step]:
         """The steps since the restart that another one follows; the last may have been followed by a pause."""
         self._read()
         pairs = zip(self._launches, self._launches[1:], strict=False)
-        return [Step(after - launch, decodes, chunks) for (launch, decodes, chunks), (after, _, _) in pairs]
+        return [Step(after.launch - own.launch, own.decodes, own.chunks) for own, after in pairs]
+
+    def lines(self) -> tuple[list[Launch], list[End]]:
+        """All that was written since the restart, in order."""
+        self._read()
+        return list(self._launches), list(self._ends)
 
     async def wait(self, enough: Callable[[list[Step]], bool], seconds: float) -> None:
         """Wait until the steps are enough. Raises EngineError if they are not after so many seconds."""
@@ -77,6 +107,8 @@ class StepLog:
                 self.threads = line["threads"]
             elif "profile" in line:
                 self.profiles.append(RawProfile.model_validate(line["profile"]))
+            elif "end" in line:
+                self._ends.append(End(**line))
             else:
-                chunks = tuple((prefix, tokens) for prefix, tokens in line["chunks"])
-                self._launches.append((line["launch"], line["decodes"], chunks))
+                chunks = tuple((prefix, tokens) for prefix, tokens in line.pop("chunks"))
+                self._launches.append(Launch(chunks=chunks, **line))

@@ -24,6 +24,7 @@ class TokenStream:
 
     Attributes:
         ids, stamps: the tokens so far and the seconds (monotonic) at which they came, alike in length.
+        ended: no more will come.
         meta: SGLang's `meta_info` of the newest chunk.
     """
 
@@ -34,7 +35,7 @@ class TokenStream:
         self._name = name
         self._length = length
         self._news = asyncio.Condition()
-        self._ended = False
+        self.ended = False
 
     async def read(self, source: TokenSource, request: GenerateRequest) -> None:
         """Raises EngineError unless the request gives exactly the tokens that were asked for."""
@@ -50,7 +51,7 @@ class TokenStream:
         except RequestRefused as error:
             raise EngineError(f"the engine refused task {self._name}: {error}") from error
         finally:
-            self._ended = True
+            self.ended = True
             async with self._news:
                 self._news.notify_all()
         if len(self.ids) != self._length:
@@ -59,8 +60,12 @@ class TokenStream:
     async def wait_for(self, tokens: int) -> bool:
         """Wait until that many tokens are there; False if the stream has ended, whatever it holds."""
         async with self._news:
-            await self._news.wait_for(lambda: self._ended or len(self.ids) >= tokens)
-        return not self._ended and len(self.ids) < self._length
+            await self._news.wait_for(lambda: self.ended or len(self.ids) >= tokens)
+        return not self.ended and len(self.ids) < self._length
+
+    async def wait_for_end(self) -> None:
+        async with self._news:
+            await self._news.wait_for(lambda: self.ended)
 
     @property
     def step_s(self) -> float:
