@@ -1,4 +1,4 @@
-"""Three ways to run the tasks of a run: held by the engine, and two clients that send each when its inputs are there."""
+"""Three ways to run a run's tasks: held by the engine, and two clients that send each when its inputs are there."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from sglang_ext.bench.attainment import Attainment
+from sglang_ext.bench.load_result import DEFAULT, ArmFigures, LoadResult
 from sglang_ext.bench.run_figures import Gaps
-from sglang_ext.bench.simulation.comparison import DEFAULT, ArmFigures, LoadResult
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.spread import Ratio
 

@@ -119,7 +119,8 @@ def figures(request):
 @pytest.mark.parametrize("known", [20, 0])
 def test_held_submits_both_tasks_at_once(known):
     source = FakeSource(turn=lambda given: asyncio.sleep(0.001), figures=figures)
-    measured = run(HeldClient(), source, ChainShape(known, 40, 5, 3, 4), ChainText(TEXT.start, TEXT.known[:known], [3]), 7)
+    text = ChainText(TEXT.start, TEXT.known[:known], [3])
+    measured = run(HeldClient(), source, ChainShape(known, 40, 5, 3, 4), text, weight=7)
     assert [entry.split()[0] for entry in source.log[:2]] == ["begin", "begin"]
     hints = [
         read_hint([(a["action_type"], a["action_version"], a["payload"]) for a in request.hint["actions"]])
