@@ -10,6 +10,7 @@ from sglang_ext.bench.gap_record import ArmRecord, EngineRecord
 from sglang_ext.bench.load_result import LoadResult
 from sglang_ext.bench.machine import Machine
 from sglang_ext.bench.verdict import Verdict
+from sglang_ext.bench.workflows.plan import ModeName
 
 KIND: Literal["grape.bench.workflows/1"] = "grape.bench.workflows/1"
 
@@ -27,8 +28,9 @@ class CalibrationRecord(_Model):
         errors: mean relative error of F on steps that the fit did not see, by regime.
         steps: how many it was fitted to.
         matrix_flops: operations per second of a large matrix product on this machine.
-        client_request_s, client_token_s: processor time of the clients per request and per token, against a server
+        client_request_s, client_token_s: processor time of the plain client per request and per token, against a server
             that computes nothing.
+        dtype, threads: of the engines. kv_tokens: of KV in all. chunk: tokens of prefill in a step at most.
     """
 
     unloaded_s: float
@@ -38,6 +40,10 @@ class CalibrationRecord(_Model):
     matrix_flops: float
     client_request_s: float
     client_token_s: float
+    dtype: str
+    threads: int
+    kv_tokens: int
+    chunk: int
 
 
 class WorkloadResult(_Model):
@@ -47,12 +53,14 @@ class WorkloadResult(_Model):
         screen: every stock setting once, at the load `knee`; None where they were not tried.
         kept: the stock arms that the screen left.
         loads: what the arms are compared by.
+        ablations: Grape without one part or another, beside Grape and stock's default; None where not measured.
     """
 
     workload: str
     screen: LoadResult | None
     kept: list[str]
     loads: list[LoadResult]
+    ablations: LoadResult | None = None
 
 
 class WorkflowRecord(_Model):
@@ -69,7 +77,7 @@ class WorkflowRecord(_Model):
     """
 
     kind: Literal["grape.bench.workflows/1"] = KIND
-    mode: Literal["quick", "screen", "full"]
+    mode: ModeName
     indicative: bool
     started: str
     seconds: float
@@ -77,8 +85,6 @@ class WorkflowRecord(_Model):
     load: tuple[float, float]
     versions: dict[str, str]
     model: str
-    dtype: str
-    threads: int
     clock: Literal["engine"] = "engine"
     settings: dict[str, Any]
     calibration: CalibrationRecord

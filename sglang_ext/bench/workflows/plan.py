@@ -1,0 +1,95 @@
+"""What is measured in which order, and how long that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sglang_ext.bench.arms import Arm, EngineKind, engines
+
+ModeName = Literal["quick", "screen", "full"]
+
+# Engines that are alive at once; those that are not measured sleep.
+TOGETHER = 4
+# On two cores: an engine's start with its warm-up, and what a cell takes beside the time in which runs arrive.
+START_S, TAIL_S, CALIBRATION_S = 35.0, 8.0, 60.0
+KNEE, BUSY, HALF, CLOSED = "knee", "busy", "half", "closed"
+NAMED = (HALF, KNEE, BUSY)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """Args:
+    seconds: in which the runs of a cell arrive.
+    limit_s: no cell is begun that would end behind it.
+    """
+
+    name: ModeName
+    workloads: tuple[str, ...]
+    loads: tuple[str, ...]
+    repetitions: int
+    seconds: float
+    limit_s: float
+
+
+MODES: dict[str, Mode] = {
+    "quick": Mode("quick", ("search",), (KNEE,), 3, 20.0, 12 * 60),
+    "screen": Mode("screen", ("search", "code", "summary"), (KNEE,), 1, 18.0, 40 * 60),
+    "full": Mode("full", ("search", "code", "summary"), (HALF, KNEE, BUSY), 5, 18.0, 100 * 60),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cell stands. Args: load: its name."""
+
+    workload: str
+    load: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Arms that are compared with each other.
+
+    Args:
+        places: each with every arm.
+        repetitions: by number, from 1.
+        blocks: for how many of them the engines are started anew.
+    """
+
+    name: str
+    arms: tuple[Arm, ...]
+    places: tuple[Place, ...]
+    repetitions: int
+    blocks: int = 1
+
+    def block_repetitions(self) -> list[list[int]]:
+        """The numbers of the repetitions of each block, about as many in each."""
+        numbers = list(range(1, self.repetitions + 1))
+        blocks = min(self.blocks, self.repetitions)
+        return [numbers[len(numbers) * b // blocks : len(numbers) * (b + 1) // blocks] for b in range(blocks)]
+
+    def groups(self) -> list[list[EngineKind]]:
+        """Engines that are alive together."""
+        kinds = engines(self.arms)
+        return [kinds[first : first + TOGETHER] for first in range(0, len(kinds), TOGETHER)]
+
+    @property
+    def cells(self) -> int:
+        return len(self.arms) * len(self.places) * self.repetitions
+
+    def estimate_s(self, seconds: float) -> float:
+        """How long it takes, about. Args: seconds: in which the runs of a cell arrive."""
+        starts = len(engines(self.arms)) * len(self.block_repetitions())
+        return starts * START_S + self.cells * (seconds + TAIL_S)
+
+
+def time_plan(stages: Sequence[Stage], seconds: float, calibrated: bool) -> list[tuple[str, float]]:
+    """What there is to do, each with about how many seconds it takes."""
+    found = [] if calibrated else [("calibration on stock's default", CALIBRATION_S)]
+    for stage in stages:
+        arms, places = len(stage.arms), len(stage.places)
+        what = f"{stage.name}: {arms} arms x {places} loads x {stage.repetitions} repetitions of {seconds:g} s"
+        found.append((what, stage.estimate_s(seconds)))
+    return found
