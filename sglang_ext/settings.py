@@ -39,6 +39,13 @@ class Switch(StrEnum):
     OFF = "off"
 
 
+class CpuKernel(StrEnum):
+    """`auto`: compiled on this machine if it can be."""
+
+    AUTO = "auto"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """Settings of the engine's extensions; field `x_y` is read from `GRAPE_X_Y`.
@@ -63,6 +70,7 @@ class EngineSettings:
         cpu_fused_ops: the CPU platform's own norms, rotary embedding and activations; off: SGLang's. The
             dense stack is made of them, so it is off with them.
         cpu_stack: the layers of dense models as one loop; off: SGLang's modules.
+        cpu_kernel: attention by C code that is compiled at first use, where there is a compiler; off: by torch.
     """
 
     streaming: Streaming = Streaming.ON
@@ -83,6 +91,7 @@ class EngineSettings:
     cpu_packed_linear: Switch = Switch.ON
     cpu_fused_ops: Switch = Switch.ON
     cpu_stack: Switch = Switch.ON
+    cpu_kernel: CpuKernel = CpuKernel.AUTO
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> EngineSettings:

@@ -12,8 +12,9 @@ from typing import Any
 
 from sglang_ext import embedded_model
 from sglang_ext.engine.cpu.defaults import described
+from sglang_ext.engine.cpu.native.library import described as native_described
 from sglang_ext.engine.plugin import SUPPORTED_SGLANG
-from sglang_ext.settings import EngineSettings, SettingsError, unknown_settings
+from sglang_ext.settings import CpuKernel, EngineSettings, SettingsError, unknown_settings
 
 DISTRIBUTION = "grape-dsl"
 GENERAL = "sglang.srt.plugins"
@@ -59,7 +60,7 @@ def look(environ: Mapping[str, str] = os.environ) -> Report:
         python=platform.python_version(),
         device=device,
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        defaults=described(environ=environ) if device == "cpu" else {},
+        defaults=_defaults(environ, settings) if device == "cpu" else {},
         plugins={group: [_title(entry) for entry in entries] for group, entries in found.items()},
         settings=settings,
         embedded_model=embedded_model.state(),
@@ -70,6 +71,13 @@ def look(environ: Mapping[str, str] = os.environ) -> Report:
             *settings_problems,
         ],
     )
+
+
+def _defaults(environ: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, str]:
+    defaults = described(environ=environ)
+    if settings:
+        defaults["attention"] = native_described(CpuKernel(settings["cpu_kernel"]))
+    return defaults
 
 
 def _version(distribution: str) -> str | None:

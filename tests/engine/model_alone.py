@@ -26,7 +26,7 @@ def run(
     modes: Mapping[str, Mapping[str, str]],
     environment: Mapping[str, str],
 ) -> dict[str, dict[str, Any]]:
-    """By mode: `ids`, `tokens` of them for each prompt, and what was in use: `stack`, `packed`, `bf16`, `isa`.
+    """By mode: `ids`, `tokens` of them per prompt, and what was in use: `stack`, `packed`, `kernel`, `bf16`, `isa`.
 
     Args:
         modes: variables of each; `ATTENTION` names the attention backend.
@@ -78,6 +78,7 @@ class Alone:
         runner = self._runner.torch_runner
         return {
             "attention": type(runner.attn_backend).__name__,
+            "kernel": type(getattr(runner.attn_backend, "attention", None)).__name__,
             "bf16": has_bf16(),
             "isa": torch.backends.cpu.get_cpu_capability(),
             "packed": sum(PACKED in layer.__dict__ for layer in runner.model.modules()),

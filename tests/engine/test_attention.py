@@ -8,14 +8,31 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sglang_ext.engine.cpu.attention import Scratch, attend
+from sglang_ext.engine.cpu.attention import TorchAttention
 from sglang_ext.engine.cpu.attention_plan import Shape, padded, plan_attention
+from sglang_ext.engine.cpu.compiled_attention import CompiledAttention, can_compute
+from sglang_ext.engine.cpu.native.compiling import FLAGS, NotCompiled, compiled
+from sglang_ext.engine.cpu.native.library import NativeLibrary
 
-SIZE = 16
 POOL = 1 << 15
 # Of scores and weights that are rounded to 8 bits of mantissa on the way.
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 4e-2}
 Sequences = list[tuple[int, int]]
+# Torch's path, and the C code for this machine and for lesser ones.
+PATHS = {"torch": "", "compiled": "native", "compiled-avx512": "skylake-avx512", "compiled-avx2": "haswell"}
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def library(request: pytest.FixtureRequest) -> NativeLibrary | None:
+    machine = PATHS[request.param]
+    if not machine:
+        return None
+    if machine == "skylake-avx512" and "AVX512" not in torch.backends.cpu.get_cpu_capability():
+        pytest.skip("this CPU has no AVX-512")
+    try:
+        return NativeLibrary(compiled([flag.replace("native", machine) for flag in FLAGS]))
+    except NotCompiled as error:
+        pytest.skip(str(error))
 
 
 def reference(query: Tensor, key: Tensor, value: Tensor, prefix: int, scale: float) -> Tensor:
@@ -31,55 +48,139 @@ def reference(query: Tensor, key: Tensor, value: Tensor, prefix: int, scale: flo
 
 
 def check(
-    sequences: Sequences, dtype: torch.dtype, heads: tuple[int, int] = (9, 3), page: int = 1, group: int = 8192
+    library: NativeLibrary | None,
+    sequences: Sequences,
+    dtype: torch.dtype,
+    heads: tuple[int, int] = (9, 3),
+    page: int = 1,
+    size: int = 64,
+    group: int = 8192,
+    threads: int = 2,
 ) -> None:
     """Compare a batch of (prefix, new tokens) on a pool whose pages are dealt out at random."""
     generator = torch.Generator().manual_seed(len(sequences))
     new = sum(length for _, length in sequences)
-    query = torch.randn(new, heads[0], SIZE, generator=generator).to(dtype)
-    keys, values = (torch.randn(POOL, heads[1], SIZE, generator=generator).to(dtype) for _ in range(2))
-    pages = torch.randperm(POOL // page - 1, generator=generator) + 1
-    table = torch.full((len(sequences) + 1, max(p + n for p, n in sequences)), POOL - 1, dtype=torch.int32)
+    needed = sum(prefix + length + page for prefix, length in sequences) + page
+    slots_in_all = max(POOL, -(-needed // page) * page)
+    # A part of a wider product, as a layer gives it.
+    query = torch.randn(new, sum(heads), size, generator=generator).to(dtype)[:, : heads[0]]
+    keys, values = (torch.full((slots_in_all, heads[1], size), float("nan")).to(dtype) for _ in range(2))
+    pages = torch.randperm(slots_in_all // page - 1, generator=generator) + 1
+    table = torch.full((len(sequences) + 1, max(p + n for p, n in sequences)), slots_in_all - 1, dtype=torch.int32)
+    # Slots that are nobody's hold anything; torch's path multiplies what it finds in the first one by 0.
+    keys[0], values[0] = 0, 0
     taken = 0
     for row, (prefix, length) in enumerate(sequences, 1):
         count = -(-(prefix + length) // page)
-        slots = pages[taken : taken + count, None] * page + torch.arange(page)
-        table[row, : prefix + length] = slots.flatten()[: prefix + length]
+        slots = (pages[taken : taken + count, None] * page + torch.arange(page)).flatten()[: prefix + length]
+        table[row, : prefix + length] = slots
+        for pool in (keys, values):
+            pool[slots] = torch.randn(len(slots), heads[1], size, generator=generator).to(dtype)
         taken += count
     prefixes, lengths = (list(column) for column in zip(*sequences, strict=True))
-    plan = plan_attention(table, range(1, len(sequences) + 1), prefixes, lengths, Shape(heads[1], dtype, group))
-    output = torch.full_like(query, float("nan"))
-    attend(plan, query, output, keys, values, 0.25, Scratch(dtype))
+    attention: TorchAttention | CompiledAttention
+    if library is None:
+        attention = TorchAttention(heads[1], size, dtype, group)
+    else:
+        attention = CompiledAttention(library, *heads, size, dtype)
+    output = torch.full((new, heads[0], size), float("nan"), dtype=dtype)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        attention.plan(table, range(1, len(sequences) + 1), prefixes, lengths)
+        attention.attend(query, output, keys, values, size**-0.5)
+    finally:
+        torch.set_num_threads(before)
     start = 0
     for row, (prefix, length) in enumerate(sequences, 1):
         slots = table[row, : prefix + length].long()
         part = slice(start, start + length)
-        expected = reference(query[part], keys[slots], values[slots], prefix, 0.25)
+        expected = reference(query[part], keys[slots], values[slots], prefix, size**-0.5)
         torch.testing.assert_close(output[part].double(), expected, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
         start += length
 
 
-@settings(deadline=None, max_examples=60)
+BATCHES = st.lists(st.tuples(st.integers(0, 700), st.one_of(st.just(1), st.integers(1, 150))), min_size=1, max_size=16)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    sequences=BATCHES,
+    dtype=st.sampled_from([torch.float32, torch.bfloat16]),
+    heads=st.sampled_from([(9, 3), (4, 4), (8, 1), (14, 2)]),
+    page=st.sampled_from([1, 16]),
+    size=st.sampled_from([16, 64, 80, 96, 128]),
+    group=st.sampled_from([1, 500, 8192]),
+    threads=st.sampled_from([1, 2, 5]),
+)
+@example([(0, 1)], torch.float32, (9, 3), 1, 64, 8192, 2)
+@example([(511, 1)] * 16, torch.bfloat16, (9, 3), 16, 64, 8192, 2)
+@example([(5, 1), (300, 17), (699, 1), (0, 150)], torch.float32, (9, 3), 1, 64, 8192, 2)
+def test_any_batch(
+    library: NativeLibrary | None,
+    sequences: Sequences,
+    dtype: torch.dtype,
+    heads: tuple[int, int],
+    page: int,
+    size: int,
+    group: int,
+    threads: int,
+) -> None:
+    check(library, sequences, dtype, heads, page, size, group, threads)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=40)
 @given(
     sequences=st.lists(
-        st.tuples(st.integers(0, 700), st.one_of(st.just(1), st.integers(1, 150))), min_size=1, max_size=16
+        st.tuples(st.integers(0, 4096), st.one_of(st.just(1), st.integers(1, 700))), min_size=1, max_size=16
     ),
     dtype=st.sampled_from([torch.float32, torch.bfloat16]),
-    heads=st.sampled_from([(9, 3), (4, 4), (8, 1)]),
+    heads=st.sampled_from([(9, 3), (4, 4), (8, 1), (32, 8)]),
     page=st.sampled_from([1, 16]),
-    group=st.sampled_from([1, 500, 8192]),
+    size=st.sampled_from([64, 96, 128, 256]),
+    threads=st.sampled_from([1, 2, 3]),
 )
-@example([(0, 1)], torch.float32, (9, 3), 1, 8192)
-@example([(511, 1)] * 16, torch.bfloat16, (9, 3), 16, 8192)
-@example([(5, 1), (300, 17), (699, 1), (0, 150)], torch.float32, (9, 3), 1, 8192)
-def test_any_batch(sequences: Sequences, dtype: torch.dtype, heads: tuple[int, int], page: int, group: int) -> None:
-    check(sequences, dtype, heads, page, group)
+def test_any_wide_batch(
+    library: NativeLibrary | None,
+    sequences: Sequences,
+    dtype: torch.dtype,
+    heads: tuple[int, int],
+    page: int,
+    size: int,
+    threads: int,
+) -> None:
+    check(library, sequences, dtype, heads, page, size, threads=threads)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("sequences", [[(4095, 1)], [(4000, 96)], [(0, 1024)], [(2048, 1), (4095, 1), (3, 1)]])
-def test_long_contexts(sequences: Sequences, dtype: torch.dtype) -> None:
-    check(sequences, dtype)
+def test_long_contexts(library: NativeLibrary | None, sequences: Sequences, dtype: torch.dtype) -> None:
+    check(library, sequences, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_scores_far_apart(library: NativeLibrary | None, dtype: torch.dtype) -> None:
+    """One key takes all the weight, by a score of hundreds above or below the others'."""
+    size, context = 32, 200
+    attention = TorchAttention(1, size, dtype) if library is None else CompiledAttention(library, 1, 1, size, dtype)
+    for at in (0, 70, 199):
+        for sign in (1, -1):
+            keys = torch.zeros(context, 1, size, dtype=dtype)
+            keys[at] = 4.0 * sign
+            values = torch.arange(context)[:, None, None].expand(-1, 1, size).to(dtype).contiguous()
+            query, output = torch.full((1, 1, size), 4.0, dtype=dtype), torch.empty(1, 1, size, dtype=dtype)
+            attention.plan(torch.arange(context, dtype=torch.int32)[None], [0], [context - 1], [1])
+            attention.attend(query, output, keys, values, 1.0)
+            expected = reference(query, keys, values, context - 1, 1.0)
+            torch.testing.assert_close(output.double(), expected, atol=1e-4, rtol=TOLERANCE[dtype])
+
+
+def test_what_the_compiled_code_computes() -> None:
+    assert can_compute({(9, 3, 64)}, torch.bfloat16) and can_compute({(1, 1, 256)}, torch.float32)
+    assert not can_compute({(9, 3, 64)}, torch.float16)
+    assert not can_compute({(9, 3, 64), (9, 9, 64)}, torch.float32), "layers that differ"
+    assert not any(can_compute({(8, 8, size)}, torch.float32) for size in (8, 72, 272))
 
 
 def test_contexts_of_unlike_length_are_not_padded_to_one_another() -> None:

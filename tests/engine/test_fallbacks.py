@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,22 @@ from tests.engine.test_models import check
 
 TOKENS = 12
 LENGTHS = (1, 5, 70)
-OFF = {"GRAPE_CPU_PACKED_LINEAR": "off", "GRAPE_CPU_STACK": "off", "GRAPE_CPU_FUSED_OPS": "off"}
+OFF = {f"GRAPE_CPU_{path}": "off" for path in ("PACKED_LINEAR", "STACK", "FUSED_OPS", "KERNEL")}
 # A CPU with AVX2 at most, for oneDNN and for torch's own kernels: no bfloat16 in hardware, no AVX-512.
 OLD_CPU = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
-FAST = {"attention": "GrapeAttentionBackend", "packed": 9, "stack": True, "fused": True}
+FAST = {
+    "attention": "GrapeAttentionBackend",
+    "kernel": "CompiledAttention" if shutil.which("cc") else "TorchAttention",
+    "packed": 9,
+    "stack": True,
+    "fused": True,
+}
 MODES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "none": ({}, {}),
     "stack": ({"GRAPE_CPU_STACK": "off"}, {"stack": False}),
     "packing": ({"GRAPE_CPU_PACKED_LINEAR": "off"}, {"packed": 0}),
-    "attention": ({"ATTENTION": "torch_native"}, {"attention": "TorchNativeAttnBackend"}),
+    "kernel": ({"GRAPE_CPU_KERNEL": "off"}, {"kernel": "TorchAttention"}),
+    "attention": ({"ATTENTION": "torch_native"}, {"attention": "TorchNativeAttnBackend", "kernel": "NoneType"}),
 }
 
 
@@ -40,7 +48,7 @@ def reference(model: Path, prompts: list[list[int]], outputs: list[list[int]]) -
 def test_an_old_cpu_with_every_path_off(tiny_model: Path, prompts: list[list[int]]) -> None:
     found = model_alone.run(tiny_model, prompts, TOKENS, {"all": {}}, OLD_CPU | OFF)["all"]
     ids = found.pop("ids")
-    slow = {"packed": 0, "stack": False, "fused": False, "bf16": False, "isa": "AVX2"}
+    slow = {"kernel": "TorchAttention", "packed": 0, "stack": False, "fused": False, "bf16": False, "isa": "AVX2"}
     assert found == {"attention": "GrapeAttentionBackend", **slow}
     reference(tiny_model, prompts, ids)
 

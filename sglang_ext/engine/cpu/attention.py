@@ -6,10 +6,23 @@ product over heads; the query heads of a group share their key head as rows of o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from sglang_ext.engine.cpu.attention_plan import BLOCK_ROWS, AttentionPlan, Chunk, DecodeGroup, padded
+from sglang_ext.engine.cpu.attention_plan import (
+    BLOCK_ROWS,
+    AttentionPlan,
+    Chunk,
+    DecodeGroup,
+    Shape,
+    padded,
+    plan_attention,
+)
+
+# What a group of decodes gathers at once should stay in a core's share of the cache.
+GATHERED_BYTES = 6 << 20
 
 
 class Scratch:
@@ -34,6 +47,28 @@ class Scratch:
             buffer = torch.zeros(1 << (size - 1).bit_length() if size else 1, dtype=self._dtype)
             self._buffers[name] = buffer
         return buffer[:size].view(shape)
+
+
+class TorchAttention:
+    """Attention of a model on plain torch, with the face of CompiledAttention.
+
+    Args:
+        group_tokens: as in Shape; by default what fits into GATHERED_BYTES.
+    """
+
+    def __init__(self, kv_heads: int, size: int, dtype: torch.dtype, group_tokens: int | None = None) -> None:
+        bytes_per_token = 2 * kv_heads * size * dtype.itemsize
+        self._shape = Shape(kv_heads, dtype, group_tokens or max(1, GATHERED_BYTES // bytes_per_token))
+        self._scratch = Scratch(dtype)
+        self._plan = AttentionPlan((), ())
+
+    def plan(self, req_to_token: Tensor, rows: Sequence[int], prefixes: Sequence[int], lengths: Sequence[int]) -> None:
+        """As `plan_attention`; `attend` computes what was planned last."""
+        self._plan = plan_attention(req_to_token, rows, prefixes, lengths, self._shape)
+
+    def attend(self, query: Tensor, output: Tensor, keys: Tensor, values: Tensor, scaling: float) -> None:
+        """As the function of this name."""
+        attend(self._plan, query, output, keys, values, scaling, self._scratch)
 
 
 def attend(

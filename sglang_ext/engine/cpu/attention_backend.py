@@ -10,13 +10,12 @@ from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
 from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
 from torch import Tensor
 
-from sglang_ext.engine.cpu.attention import Scratch, attend
-from sglang_ext.engine.cpu.attention_plan import AttentionPlan, Shape, plan_attention
+from sglang_ext.engine.cpu.attention import TorchAttention
+from sglang_ext.engine.cpu.compiled_attention import CompiledAttention, can_compute
 from sglang_ext.engine.cpu.lazy_pool import LazyKVPool
+from sglang_ext.engine.cpu.native.library import native_library
 
 NAME = "grape_cpu"
-# What a group of decodes gathers at once should stay in a core's share of the cache.
-GATHERED_BYTES = 6 << 20
 
 
 class UnsupportedAttention(ValueError):
@@ -39,11 +38,7 @@ class GrapeAttentionBackend(AttentionBackend):  # type: ignore[misc]
         refuse_variants(layers, runner.token_to_kv_pool, runner.dtype)
         self.req_to_token_pool = runner.req_to_token_pool
         self.pool = runner.token_to_kv_pool
-        kv_heads, size = layers[0].tp_k_head_num, layers[0].qk_head_dim
-        bytes_per_token = 2 * kv_heads * size * runner.dtype.itemsize
-        self._shape = Shape(kv_heads, runner.dtype, max(1, GATHERED_BYTES // bytes_per_token))
-        self._scratch = Scratch(runner.dtype)
-        self._plan = AttentionPlan((), ())
+        self.attention = choose(layers, runner.dtype)
 
     def init_forward_metadata(self, forward_batch: Any) -> None:
         rows = forward_batch.req_pool_indices.tolist()
@@ -53,7 +48,7 @@ class GrapeAttentionBackend(AttentionBackend):  # type: ignore[misc]
         else:
             prefixes = (forward_batch.seq_lens - 1).tolist()
             lengths = [1] * len(rows)
-        self._plan = plan_attention(self.req_to_token_pool.req_to_token, rows, prefixes, lengths, self._shape)
+        self.attention.plan(self.req_to_token_pool.req_to_token, rows, prefixes, lengths)
 
     def forward_extend(
         self, q: Tensor, k: Tensor, v: Tensor, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **_: Any
@@ -82,11 +77,20 @@ class GrapeAttentionBackend(AttentionBackend):  # type: ignore[misc]
         keys.index_copy_(0, forward_batch.out_cache_loc, key)
         values.index_copy_(0, forward_batch.out_cache_loc, value)
         output = query.new_empty(query.shape)
-        attend(self._plan, query, output, keys, values, layer.scaling, self._scratch)
+        self.attention.attend(query, output, keys, values, layer.scaling)
         return output
 
     def support_triton(self) -> bool:
         return False
+
+
+def choose(layers: list[Any], dtype: torch.dtype) -> CompiledAttention | TorchAttention:
+    """The compiled attention where it can be had and computes these layers, else torch's."""
+    shapes = {(layer.tp_q_head_num, layer.tp_k_head_num, layer.qk_head_dim) for layer in layers}
+    library = native_library()
+    if library is not None and can_compute(shapes, dtype):
+        return CompiledAttention(library, *shapes.pop(), dtype)
+    return TorchAttention(layers[0].tp_k_head_num, layers[0].qk_head_dim, dtype)
 
 
 def refuse_variants(layers: list[Any], pool: Any, dtype: torch.dtype) -> None:

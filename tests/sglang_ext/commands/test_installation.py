@@ -58,7 +58,9 @@ def test_the_cpus_defaults_are_told() -> None:
     assert (report.device == "cpu") == bool(report.defaults)
     if report.defaults:
         assert report.defaults["threads"].startswith("7 (OMP_NUM_THREADS")
-        assert set(report.defaults) == {"dtype", "threads", "KV pool", "chunk", "running requests"}
+        assert set(report.defaults) == {"dtype", "threads", "KV pool", "chunk", "running requests", "attention"}
+        off = look({"GRAPE_CPU_KERNEL": "off"})
+        assert off.defaults["attention"] == "torch, since GRAPE_CPU_KERNEL is off"
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
