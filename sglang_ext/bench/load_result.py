@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.fluid import FluidLimit
@@ -78,3 +80,8 @@ class LoadResult(BaseModel):
     rate: float | None
     baselines: dict[str, dict[str, str]]
     arms: dict[str, ArmFigures]
+
+
+def with_default(names: Sequence[str]) -> list[str]:
+    """Ratios to stock's default need it."""
+    return list(dict.fromkeys([DEFAULT, *names]))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.console import Console
 
 from grape_dsl.cli import ExitCode
 from sglang_ext.bench.workflows.arms import QUICK, ArmNames
+from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import CLOSED, MODES, NAMED, Mode, time_plan
 from sglang_ext.bench.workflows.rates import number
 from sglang_ext.bench.workflows.record import WorkflowRecord
@@ -25,9 +26,6 @@ from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.policies import policy_names
 from sglang_ext.settings import EngineSettings
-
-if TYPE_CHECKING:
-    from sglang_ext.bench.workflows.session import Choice
 
 _WIDTH = 150
 _IN_FLIGHT = 4
@@ -187,8 +185,6 @@ def _choice(
     arms: tuple[str, ...],
     repetitions: int | None,
 ) -> Choice:
-    from sglang_ext.bench.workflows.session import Choice
-
     for load in loads:
         if load not in NAMED:
             number(load)

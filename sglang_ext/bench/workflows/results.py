@@ -9,7 +9,7 @@ from sglang_ext.bench.arms import Arm
 from sglang_ext.bench.attainment import ServiceLevels
 from sglang_ext.bench.comparison import ArmRuns, Comparison
 from sglang_ext.bench.envelope import FIGURES
-from sglang_ext.bench.load_result import DEFAULT, EngineFigures, LoadResult
+from sglang_ext.bench.load_result import EngineFigures, LoadResult
 from sglang_ext.bench.quantities import Values
 from sglang_ext.bench.run_figures import Gaps
 from sglang_ext.bench.simulation.clients import Slo
@@ -72,11 +72,6 @@ def kept(screen: LoadResult) -> list[str]:
     best = screen.baselines.get("envelope", {})
     won = {arm: sum(1 for figure in FIGURES if best.get(figure) == arm) for arm in dict.fromkeys(best.values())}
     return sorted(won, key=lambda arm: -won[arm])[:MOST_KEPT]
-
-
-def with_default(names: Sequence[str]) -> list[str]:
-    """Ratios to stock's default need it."""
-    return list(dict.fromkeys([DEFAULT, *names]))
 
 
 def _same_work(cells: Mapping[str, Sequence[Cell]]) -> None:

@@ -7,6 +7,7 @@ from itertools import chain
 import pytest
 
 from sglang_ext.bench.workflows.arms import QUICK, ArmNames
+from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import (
     CALIBRATION_S,
     MODES,
@@ -17,7 +18,6 @@ from sglang_ext.bench.workflows.plan import (
     Stage,
     time_plan,
 )
-from sglang_ext.bench.workflows.session import Choice
 
 NAMES = ArmNames("deadline", 40, 3)
 PLACES = (Place("search", "knee"), Place("search", "busy"))

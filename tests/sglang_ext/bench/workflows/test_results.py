@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sglang_ext.bench.load_result import LoadResult
+from sglang_ext.bench.load_result import LoadResult, with_default
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.workflows.arms import ArmNames
 from sglang_ext.bench.workflows.goals import judge
 from sglang_ext.bench.workflows.record import CalibrationRecord, WorkloadResult
-from sglang_ext.bench.workflows.results import Results, kept, with_default
+from sglang_ext.bench.workflows.results import Results, kept
 from sglang_ext.driver.errors import EngineError
 from tests.sglang_ext.bench.workflows.cells import cell
 

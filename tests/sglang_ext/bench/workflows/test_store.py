@@ -42,7 +42,7 @@ def test_what_is_no_folder_or_no_measurement_is_refused(tmp_path):
         CellStore(file, {})
     store = CellStore(tmp_path / "folder", {})
     (tmp_path / "folder" / "rates.json").write_text('{"rates": 1}')
-    with pytest.raises(InputError, match="rates.json is no part of a measurement"):
+    with pytest.raises(InputError, match=r"rates\.json is no part of a measurement"):
         store.load("rates", Rates)
 
 
