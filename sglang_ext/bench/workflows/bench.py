@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sglang_ext.bench.arms import Arm, EngineKind, new_client
+from sglang_ext.bench.arms import Arm, EngineKind, engines, new_client
 from sglang_ext.bench.engine_setup import EngineSetup
 from sglang_ext.bench.gap_record import EngineRecord
 from sglang_ext.bench.machine_limits import LimitProbe
@@ -61,13 +61,15 @@ class WorkflowBench:
         self.progress.measuring(stage.cells)
         for repetitions in stage.block_repetitions():
             for kinds in stage.groups():
-                arms = [arm for arm in stage.arms if arm.engine in kinds]
-                if self._missing(arms, stage.places, repetitions) and not self._over():
-                    self._block(stage, arms, kinds, repetitions)
+                arms = [
+                    arm for arm in stage.arms if arm.engine in kinds and self._missing([arm], stage.places, repetitions)
+                ]
+                if arms and not self._over():
+                    self._block(stage, arms, engines(tuple(arms)), repetitions)
 
     def cells(self, stage: Stage, place: Place) -> dict[str, list[Cell]]:
         """What there is of a stage, by arm: those repetitions that all of its arms have."""
-        numbers = range(1, stage.repetitions + 1)
+        numbers = stage.numbers
         found = {
             arm.name: {n: cell for n in numbers if (cell := self.store.cell(_key(arm, place, n)))} for arm in stage.arms
         }
@@ -77,7 +79,7 @@ class WorkflowBench:
 
     def missing(self, stage: Stage) -> int:
         """Cells of a stage that are not measured."""
-        return self._missing(stage.arms, stage.places, range(1, stage.repetitions + 1))
+        return self._missing(stage.arms, stage.places, stage.numbers)
 
     @property
     def calibrated(self) -> bool:
@@ -110,7 +112,7 @@ class WorkflowBench:
             self.store.save(_RATES, rates.with_rate(place.workload, place.load, found))
         return found
 
-    def engines(self, arms: Sequence[Arm]) -> dict[str, EngineRecord]:
+    def engine_records(self, arms: Sequence[Arm]) -> dict[str, EngineRecord]:
         """What the engines of some arms said of themselves when they were measured."""
         names = dict.fromkeys(arm.engine.name for arm in arms)
         return {name: record for name in names if (record := self.store.load(f"engine.{name}", EngineRecord))}
