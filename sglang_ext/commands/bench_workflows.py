@@ -69,6 +69,7 @@ _OWN_FLAGS = (
 )
 @click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Of each cell.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="In which the runs of a cell arrive.")
+@click.option("--natural-stops", is_flag=True, help="The model ends its outputs; else all arms have equal lengths.")
 @click.option("--ttft", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True, metavar="STEPS")
 @click.option("--tbt", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, metavar="STEPS")
 @click.option(
@@ -118,6 +119,7 @@ def _measure(
     arms: tuple[str, ...],
     repetitions: int | None,
     seconds: float | None,
+    natural_stops: bool,
     ttft: float,
     tbt: float,
     output: Path | None,
@@ -155,6 +157,7 @@ def _measure(
         "tbt_steps": tbt,
         "seconds": seconds,
         "in_flight": in_flight or _IN_FLIGHT,
+        "natural_stops": natural_stops,
     }
     with ExitStack() as stack:
         kept = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grape-bench-cells-")))
@@ -162,7 +165,7 @@ def _measure(
         progress = stack.enter_context(BenchProgress(console, "cells"))
         bench = WorkflowBench(
             setup=setup,
-            source=RunSource(tokenizer, folder, chat, stamps),
+            source=RunSource(tokenizer, folder, chat, stamps, not natural_stops),
             store=store,
             default=names.default().engine,
             seconds=seconds,
