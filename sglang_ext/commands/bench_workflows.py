@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from grape_dsl.cli import ExitCode
+from sglang_ext.bench.machine import versions
 from sglang_ext.bench.workflows.arms import QUICK, ArmNames
 from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import CLOSED, MODES, NAMED, Mode, time_plan
@@ -161,7 +162,7 @@ def _measure(
     }
     with ExitStack() as stack:
         kept = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grape-bench-cells-")))
-        store = CellStore(kept, settings)
+        store = CellStore(kept, settings | {"versions": versions()})
         progress = stack.enter_context(BenchProgress(console, "cells"))
         bench = WorkflowBench(
             setup=setup,
