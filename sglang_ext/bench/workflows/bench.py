@@ -27,7 +27,7 @@ _WARM_UP_SEED = 8000
 _WARM_UP_RUNS = 2
 _PLAIN = "plain"
 # A cell has so many runs at least, and a closed loop so many for each that is under way.
-_LEAST_RUNS, _CLOSED_ROUNDS = 4, 3
+_LEAST_RUNS, _CLOSED_ROUNDS = 3, 3
 _CALIBRATION, _RATES = "calibration", "rates"
 
 
@@ -137,7 +137,7 @@ class WorkflowBench:
             await self._calibrate_on(measurements[self.default.name])
 
     async def _calibrate_on(self, measurement: Measurement) -> None:
-        await self._warm_up(measurement, _PLAIN, {WORKLOAD})
+        await self._warm_up(measurement, _PLAIN, WORKLOAD)
         flops = LimitProbe(str(measurement.engine.record.resolved["dtype"])).measure().flops
         self.store.save(_CALIBRATION, await calibrate(measurement, self.source, flops))
 
@@ -146,8 +146,7 @@ class WorkflowBench:
             for name, measurement in measurements.items():
                 self.store.save(f"engine.{name}", measurement.engine.record)
             for arm in arms:
-                workloads = {place.workload for place in stage.places}
-                await self._warm_up(measurements[arm.engine.name], arm.client, workloads)
+                await self._warm_up(measurements[arm.engine.name], arm.client, stage.places[0].workload)
             if self.store.load(_CALIBRATION, CalibrationRecord) is None:
                 await self._calibrate_on(measurements[self.default.name])
             for number in repetitions:
@@ -175,12 +174,11 @@ class WorkflowBench:
             self._prepared[key] = self.source.prepare(self.source.jobs(place.workload, rate, runs, number))
         return self._prepared[key]
 
-    async def _warm_up(self, measurement: Measurement, client: str, workloads: set[str]) -> None:
+    async def _warm_up(self, measurement: Measurement, client: str, workload: str) -> None:
         """oneDNN generates code for shapes that it has not seen, and each client's steps have shapes of their own."""
-        for workload in sorted(workloads):
-            await measurement.flush()
-            jobs = self.source.jobs(workload, None, _WARM_UP_RUNS, _WARM_UP_SEED)
-            await measurement.load(new_client(client), self.source.prepare(jobs), _WARM_UP_RUNS)
+        await measurement.flush()
+        jobs = self.source.jobs(workload, None, _WARM_UP_RUNS, _WARM_UP_SEED)
+        await measurement.load(new_client(client), self.source.prepare(jobs), _WARM_UP_RUNS)
 
 
 def _key(arm: Arm, place: Place, number: int) -> CellKey:

@@ -12,8 +12,9 @@ ModeName = Literal["quick", "screen", "full"]
 
 # Engines that are alive at once; those that are not measured sleep.
 TOGETHER = 4
-# On two cores: an engine's start with its warm-up, and what a cell takes beside the time in which runs arrive.
-START_S, TAIL_S, CALIBRATION_S = 35.0, 6.0, 60.0
+# As measured on two cores: an engine's start, an arm's warm-up, and what a cell takes beside the time in which runs
+# arrive.
+START_S, WARM_UP_S, TAIL_S, CALIBRATION_S = 33.0, 10.0, 5.0, 45.0
 KNEE, BUSY, HALF, CLOSED = "knee", "busy", "half", "closed"
 NAMED = (HALF, KNEE, BUSY)
 
@@ -36,7 +37,7 @@ class Mode:
 MODES: dict[str, Mode] = {
     "quick": Mode("quick", ("search",), (KNEE,), 3, 20.0, 12 * 60),
     "screen": Mode("screen", ("search", "code", "summary"), (KNEE,), 1, 18.0, 40 * 60),
-    "full": Mode("full", ("search", "code", "summary"), (HALF, KNEE, BUSY), 5, 14.0, 100 * 60),
+    "full": Mode("full", ("search", "code", "summary"), (HALF, KNEE, BUSY), 5, 13.0, 100 * 60),
 }
 
 
@@ -88,8 +89,8 @@ class Stage:
 
     def estimate_s(self, seconds: float) -> float:
         """How long it takes, about. Args: seconds: in which the runs of a cell arrive."""
-        starts = len(engines(self.arms)) * len(self.block_repetitions())
-        return starts * START_S + self.cells * (seconds + TAIL_S)
+        block_s = len(engines(self.arms)) * START_S + len(self.arms) * WARM_UP_S
+        return len(self.block_repetitions()) * block_s + self.cells * (seconds + TAIL_S)
 
 
 def time_plan(stages: Sequence[Stage], seconds: float, calibrated: bool) -> list[tuple[str, float]]:
