@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sglang_ext.bench.clients import ChainClient, HeldClient, PlainClient, PrewarmClient
+from sglang_ext.bench.clients import HeldClient, PlainClient, PrewarmClient, RunClient
 from sglang_ext.settings import Streaming
 
 
@@ -58,10 +58,10 @@ ARMS = (
 UNLOADED = ("plain", "plain-default", "off")
 
 
-def new_client(arm: Arm, weight: int) -> ChainClient:
-    """Args: weight: tokens per streamed chunk, for the arms that stream."""
-    clients: dict[str, ChainClient] = {"held": HeldClient(weight), "plain": PlainClient(), "prewarm": PrewarmClient()}
-    return clients[arm.client]
+def new_client(name: str) -> RunClient:
+    """The client of an arm, by its name."""
+    clients: dict[str, RunClient] = {"held": HeldClient(), "plain": PlainClient(), "prewarm": PrewarmClient()}
+    return clients[name]
 
 
 def engines(arms: tuple[Arm, ...]) -> list[EngineKind]:

@@ -6,7 +6,13 @@ import random
 from dataclasses import dataclass
 
 from grape_dsl.encoding import TextEncoder
+from grape_dsl.task import Options
+from sglang_ext.bench.run_work import RunWork
+from sglang_ext.driver.prompts import TaskPlan
+from sglang_ext.tasks.hint import Known, OutputHole
+from sglang_ext.tasks.output_ids import TextCodec
 
+FIRST, SECOND = "A", "B"
 _WORDS = (
     "river stone lamp window garden paper bridge morning engine letter forest table silver winter market honest "
     "travel music doctor simple copper island bottle answer number farmer corner yellow summer church castle "
@@ -47,6 +53,16 @@ class ChainText:
     known: list[int]
     suffix: list[int]
 
+    def work(self, shape: ChainShape, weight: int, codec: TextCodec) -> RunWork:
+        """Args: weight: tokens per streamed chunk, for the arms that stream."""
+        known = (Known(ids=self.known),) if self.known else ()
+        second = (*known, OutputHole(task=FIRST, weight=weight), Known(ids=self.suffix))
+        plans = (
+            TaskPlan(FIRST, 0, FIRST, Options(), (Known(ids=self.start),), (SECOND,)),
+            TaskPlan(SECOND, 1, SECOND, Options(), second, ()),
+        )
+        return RunWork({plan.name: plan for plan in plans}, {FIRST: shape.output, SECOND: shape.answer}, codec)
+
 
 class FreshText:
     """Text that no engine has seen: random words, so that a prefix cache never hits.
@@ -56,7 +72,7 @@ class FreshText:
     """
 
     def __init__(self, encoder: TextEncoder, seed: int) -> None:
-        self._encoder = encoder
+        self.codec = encoder
         self._random = random.Random(seed)
 
     def chain(self, shape: ChainShape) -> ChainText:
@@ -65,4 +81,4 @@ class FreshText:
     def _ids(self, length: int) -> list[int]:
         # A word is one token or more.
         words = self._random.choices(_WORDS.split(), k=length)
-        return self._encoder.encode(" ".join(words))[:length]
+        return self.codec.encode(" ".join(words))[:length]

@@ -1,108 +1,84 @@
-"""Three ways to run the chain: B held by the engine, and two clients that send B when A has ended."""
+"""Three ways to run a run's tasks: held by the engine, and two clients that send each when its inputs are there."""
 
 from __future__ import annotations
 
 import secrets
-import time
-from typing import Any, Protocol
+from typing import Protocol
 
-from sglang_ext.bench.chain import ChainShape, ChainText
-from sglang_ext.bench.sample import Sample
+from sglang_ext.bench.run_work import RunStreams, RunWork, forced_sampling
 from sglang_ext.bench.together import together
 from sglang_ext.bench.token_stream import TokenSource, TokenStream
 from sglang_ext.driver.engine_client import GenerateRequest
-from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, envelope, input_ids, new_run_id, request_id
+from sglang_ext.driver.prompts import TaskPlan
+from sglang_ext.driver.requests import complete_request, held_request
+from sglang_ext.tasks.hint import new_run_id
 
 PREWARM_TOKENS = 16
 
 
-class ChainClient(Protocol):
-    async def run(self, source: TokenSource, shape: ChainShape, text: ChainText) -> Sample:
-        """Run one chain. Raises EngineError if a request fails or gives another number of tokens."""
+class RunClient(Protocol):
+    async def run(self, source: TokenSource, work: RunWork) -> RunStreams:
+        """Run it to its end. Raises EngineError if a request fails or gives another number of tokens."""
 
 
 class HeldClient:
-    """Submits both tasks at once, as Grape's driver does; the engine completes B's prompt.
+    """Submits all tasks at once, as Grape's driver does; the engine completes their prompts."""
 
-    Args:
-        weight: tokens per streamed chunk.
-    """
-
-    def __init__(self, weight: int) -> None:
-        self._weight = weight
-
-    async def run(self, source: TokenSource, shape: ChainShape, text: ChainText) -> Sample:
-        run = new_run_id()
-        known = [Known(ids=text.known)] if text.known else []
-        hints = (
-            TaskHint(run=run, task="A", index=0, tasks=2, readers=["B"], segments=[Known(ids=text.start)]),
-            TaskHint(
-                run=run,
-                task="B",
-                index=1,
-                tasks=2,
-                segments=[*known, OutputHole(task="A", weight=self._weight), Known(ids=text.suffix)],
-            ),
-        )
-        a, b = TokenStream("A", shape.output), TokenStream("B", shape.answer)
-        submitted = time.monotonic()
+    async def run(self, source: TokenSource, work: RunWork) -> RunStreams:
+        streams = RunStreams(new_run_id(), work)
         async with together() as tasks:
-            tasks.create_task(a.read(source, _held(hints[0], shape.output)))
-            tasks.create_task(b.read(source, _held(hints[1], shape.answer)))
-        return Sample.of(submitted, a, b)
+            for name, plan in work.plans.items():
+                request = work.sampled(name, held_request(streams.run, plan, len(work.plans)))
+                tasks.create_task(streams.by_task[name].read(source, request))
+        return streams
 
 
 class PlainClient:
-    """Sends A, and B when A has ended."""
+    """Sends each task when its inputs are complete."""
 
-    async def run(self, source: TokenSource, shape: ChainShape, text: ChainText) -> Sample:
-        a, b = TokenStream("A", shape.output), TokenStream("B", shape.answer)
-        submitted = time.monotonic()
-        await a.read(source, _ordinary(text.start, shape.output))
-        await b.read(source, _ordinary([*text.known, *a.ids, *text.suffix], shape.answer))
-        return Sample.of(submitted, a, b)
+    async def run(self, source: TokenSource, work: RunWork) -> RunStreams:
+        streams = RunStreams(new_run_id(), work)
+        async with together() as tasks:
+            for plan in work.plans.values():
+                tasks.create_task(self._task(source, streams, plan))
+                if plan.upstream:
+                    tasks.create_task(self.before(source, streams, plan))
+        return streams
+
+    async def before(self, source: TokenSource, streams: RunStreams, plan: TaskPlan) -> None:
+        """What is sent of a task before its inputs are complete: nothing."""
+
+    async def _task(self, source: TokenSource, streams: RunStreams, plan: TaskPlan) -> None:
+        for up in plan.upstream:
+            await streams.by_task[up].wait_for_end()
+        request = complete_request(streams.run, plan, streams.finished())
+        await streams.by_task[plan.name].read(source, streams.work.sampled(plan.name, request))
 
 
-class PrewarmClient:
-    """The plain client, which also fills the prefix cache while A streams.
+class PrewarmClient(PlainClient):
+    """The plain client, which also fills the prefix cache while upstreams write.
 
-    Once A's first token is there it sends B's known text, then the longer prefix after each further
-    `every` tokens, as requests for no output. One is under way at a time, since two would compute the same
-    tokens twice. When A ends B is sent at once.
+    Once all upstreams of a task have begun it sends the task's known prefix, then the longer one after each further
+    `every` tokens, as requests for no output. One is under way at a time for a task, since two would compute the
+    same tokens twice. When the last upstream ends the task is sent at once.
     """
 
     def __init__(self, every: int = PREWARM_TOKENS) -> None:
         self._every = every
 
-    async def run(self, source: TokenSource, shape: ChainShape, text: ChainText) -> Sample:
-        a, b = TokenStream("A", shape.output), TokenStream("B", shape.answer)
-        submitted = time.monotonic()
-        async with together() as tasks:
-            tasks.create_task(self._prewarm(source, text.known, a))
-            await a.read(source, _ordinary(text.start, shape.output))
-            await b.read(source, _ordinary([*text.known, *a.ids, *text.suffix], shape.answer))
-        return Sample.of(submitted, a, b)
-
-    async def _prewarm(self, source: TokenSource, known: list[int], a: TokenStream) -> None:
-        await a.wait_for(1)
-        if known:
-            await TokenStream("prewarm", 0).read(source, _ordinary(known, 0))
+    async def before(self, source: TokenSource, streams: RunStreams, plan: TaskPlan) -> None:
+        for up in plan.upstream:
+            await streams.by_task[up].wait_for(1)
         sent = 0
-        while await a.wait_for(sent + self._every):
-            sent = len(a.ids) // self._every * self._every
-            await TokenStream("prewarm", 0).read(source, _ordinary([*known, *a.ids[:sent]], 0))
+        while not all(streams.by_task[up].ended for up in plan.upstream):
+            ids, writer = streams.prefix(plan, self._every)
+            if len(ids) > sent:
+                sent = len(ids)
+                await TokenStream("prewarm", 0).read(source, _no_output(ids))
+            elif writer is not None:
+                stream = streams.by_task[writer]
+                await stream.wait_for((len(stream.ids) // self._every + 1) * self._every)
 
 
-def _ordinary(ids: list[int], tokens: int) -> GenerateRequest:
-    return GenerateRequest(secrets.token_hex(16), ids, _sampling(tokens))
-
-
-def _held(hint: TaskHint, tokens: int) -> GenerateRequest:
-    return GenerateRequest(
-        request_id(hint.run, hint.index), input_ids(hint.segments), _sampling(tokens), envelope(hint)
-    )
-
-
-def _sampling(tokens: int) -> dict[str, Any]:
-    """Greedy, and of a forced length, so that every arm does the same work."""
-    return {"temperature": 0.0, "max_new_tokens": tokens, "ignore_eos": True}
+def _no_output(ids: list[int]) -> GenerateRequest:
+    return GenerateRequest(secrets.token_hex(16), ids, forced_sampling(0))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from sglang_ext.bench.arms import Arm, new_client
 from sglang_ext.bench.cell import Cell, summarise
-from sglang_ext.bench.chain import ChainShape, FreshText
+from sglang_ext.bench.chain import FIRST, SECOND, ChainShape, FreshText
 from sglang_ext.bench.sample import Sample
 from sglang_ext.bench.token_stream import TokenSource
 
@@ -67,8 +68,9 @@ class GapMeasurement:
         return [summarise(shape.known, shape.output, own) for shape, own in samples.items()]
 
     async def _chain(self, arm: Arm, shape: ChainShape, what: str) -> Sample:
-        client = new_client(arm, self._weight)
-        sample = await client.run(self._engines[arm.engine.name], shape, self._text.chain(shape))
+        work = self._text.chain(shape).work(shape, self._weight, self._text.codec)
+        submitted = time.monotonic()
+        streams = await new_client(arm.client).run(self._engines[arm.engine.name], work)
         self._advance(what)
         await asyncio.sleep(_REST_SECONDS)
-        return sample
+        return Sample.of(submitted, streams.by_task[FIRST], streams.by_task[SECOND])

@@ -15,6 +15,8 @@ from sglang_ext.driver.errors import EngineError
 from sglang_ext.policy.cost_model import Load
 
 _POLL_SECONDS = 0.004
+# Of a launch's line, where it has them.
+_MORE = ("step", "kv", "waiting", "held", "plan", "idle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,21 @@ class Launch:
     launch: float
     decodes: int
     chunks: tuple[tuple[int, int], ...]
+    step: int = 0
     kv: int = 0
+    waiting: int = 0
+    held: int = 0
+    plan: float = 0.0
     idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Args: tokens: output tokens that left with it, by the request's rid."""
+
+    step: int
+    end: float
+    tokens: dict[str, int]
 
 
 class StepLog:
@@ -77,12 +92,14 @@ class StepLog:
         self._rest = b""
         self._launches: list[Launch] = []
         self._steps: list[Step] = []
+        self._ends: list[End] = []
 
     def restart(self) -> None:
         """Forget the steps so far."""
         self._read()
         self._launches.clear()
         self._steps.clear()
+        self._ends.clear()
 
     def steps(self) -> list[Step]:
         """The steps since the restart that another one follows; the last may have been followed by a pause."""
@@ -91,6 +108,11 @@ class StepLog:
         for i in range(len(self._steps), len(launches) - lag - 1):
             self._steps.append(_step(launches[i], launches[i + lag : i + lag + 2]))
         return list(self._steps)
+
+    def lines(self) -> tuple[list[Launch], list[End]]:
+        """All that was written since the restart, in order."""
+        self._read()
+        return list(self._launches), list(self._ends)
 
     async def wait(self, enough: Callable[[list[Step]], bool], seconds: float) -> None:
         """Wait until the steps are enough. Raises EngineError if they are not after so many seconds."""
@@ -113,12 +135,14 @@ class StepLog:
                 self.profiles.append(RawProfile.model_validate(line["profile"]))
             elif "launch" in line:
                 self._launches.append(_launch(line))
+            elif "end" in line:
+                self._ends.append(End(line["step"], line["end"], line["tokens"]))
 
 
 def _launch(line: dict[str, Any]) -> Launch:
-    """A file may say more of a step than is asked for here."""
+    """A file may say more of a step than is asked for here, or less."""
     chunks = tuple((prefix, tokens) for prefix, tokens in line["chunks"])
-    return Launch(line["launch"], line["decodes"], chunks, line.get("kv", 0), line.get("idle", False))
+    return Launch(line["launch"], line["decodes"], chunks, **{name: line[name] for name in _MORE if name in line})
 
 
 def _step(own: Launch, ran: Sequence[Launch]) -> Step:

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from grape_dsl.cli import ExitCode
+from sglang_ext.bench.load_result import DEFAULT, LoadResult
 from sglang_ext.bench.simulation.clients import Slo
-from sglang_ext.bench.simulation.comparison import DEFAULT, Comparison, LoadResult
+from sglang_ext.bench.simulation.comparison import SimulatedComparison
 from sglang_ext.bench.simulation.engine import SimulationError
 from sglang_ext.bench.simulation.loads import NAMED, busy, knee
 from sglang_ext.bench.simulation.machine import Machine, Overlap
@@ -160,7 +161,7 @@ def _simulate(
         row = progress.add_task("loads", total=len(named) * len(chosen) * seeds)
         for load in named:
             rate = None if in_flight else rate_of(load)
-            comparison = Comparison(
+            comparison = SimulatedComparison(
                 machine=target,
                 slo=slo,
                 arms=chosen,

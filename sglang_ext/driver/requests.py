@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from grape_dsl.task import Latency as Bound
 from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.prompts import TaskPlan
 from sglang_ext.driver.sampling import logprob_count, sampling_params
-from sglang_ext.driver.task_output import TaskOutput
 from sglang_ext.tasks.hint import Known, Latency, Slo, TaskHint, Timeouts, envelope, input_ids, request_id
+
+
+class FinishedOutput(Protocol):
+    def reader_ids(self, left: bool, right: bool) -> list[int]:
+        """The ids for a reader that strips white space at these sides."""
 
 
 def held_request(run: str, plan: TaskPlan, tasks: int) -> GenerateRequest:
@@ -32,7 +37,7 @@ def held_request(run: str, plan: TaskPlan, tasks: int) -> GenerateRequest:
     return _request(run, plan, input_ids(plan.segments), envelope(hint))
 
 
-def complete_request(run: str, plan: TaskPlan, outputs: Mapping[str, TaskOutput]) -> GenerateRequest:
+def complete_request(run: str, plan: TaskPlan, outputs: Mapping[str, FinishedOutput]) -> GenerateRequest:
     """The request of a task with all its ids, an ordinary one for the engine.
 
     Args:

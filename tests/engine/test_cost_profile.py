@@ -163,8 +163,18 @@ def test_all_ranks_take_the_lead_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path
         pick(other, "absent")
 
 
+def recorded(made: Any) -> Any:
+    """With what the recorder asks a scheduler for."""
+    made.forward_ct, made.max_total_num_tokens = 0, 1000
+    made.running_batch = SimpleNamespace(reqs=[])
+    made.token_to_kv_pool_allocator = SimpleNamespace(available_size=lambda: 1000)
+    made.tree_cache = SimpleNamespace(evictable_size=lambda: 0)
+    made.get_next_batch_to_run = made.process_batch_result = None
+    return made
+
+
 def test_the_recorder_tells_pauses_contexts_and_the_engine(tmp_path: Path) -> None:
-    made, file = scheduler(), tmp_path / "steps"
+    made, file = recorded(scheduler()), tmp_path / "steps"
     recorder = StepRecorder(file, SimpleNamespace(step=lambda launch, decodes: None))  # type: ignore[arg-type]
     run = recorder.around(lambda scheduler, batch: batch)
     idle = recorder.idle_before(lambda scheduler: None)
@@ -177,7 +187,7 @@ def test_the_recorder_tells_pauses_contexts_and_the_engine(tmp_path: Path) -> No
         assert run(made, batch) is batch
     idle(made)
     run(made, decode)
-    run(scheduler(Group(1, 2)), decode)
+    run(recorded(scheduler(Group(1, 2))), decode)
     run(made, decode)
     log = StepLog(file)
     steps = log.steps()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sglang_ext.bench.attainment import Attainment, ServiceLevels
+from sglang_ext.bench.repetition import interference
 from sglang_ext.bench.run_figures import RunSet
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.machine import Machine
-from sglang_ext.bench.simulation.simulate import Simulated, simulate
+from sglang_ext.bench.simulation.simulate import simulate
 from sglang_ext.bench.simulation.simulated_arm import SimulatedArm, stock_arm
 from sglang_ext.bench.workload.job import Job
 
@@ -48,14 +49,6 @@ def busy(make: MakeJobs, machine: Machine, slo: Slo, arms: Sequence[SimulatedArm
         return True
 
     return _first(beyond)
-
-
-def interference(results: Sequence[Simulated]) -> float:
-    """Decode rows of a step on average, times tasks per token: the share of tokens that a prefill holds up."""
-    decodes = [step.rows for result in results for step in result.steps if step.rows]
-    tasks = sum(len(run.tasks) for result in results for run in result.runs)
-    tokens = sum(run.tokens for result in results for run in result.runs)
-    return sum(decodes) / len(decodes) * tasks / tokens if decodes else 0.0
 
 
 def _first(beyond: Callable[[float], bool]) -> float:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from sglang_ext.bench.simulation.comparison import LoadResult
+from sglang_ext.bench.load_result import LoadResult
 
 KIND: Literal["grape.bench.simulate/1"] = "grape.bench.simulate/1"
 

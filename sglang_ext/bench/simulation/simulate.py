@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sglang_ext.bench.recorded_run import RecordedRun, RecordedTask
-from sglang_ext.bench.recorded_step import RecordedStep
+from sglang_ext.bench.repetition import Repetition
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.engine import Engine
 from sglang_ext.bench.simulation.estimates import Estimates
@@ -16,27 +15,9 @@ from sglang_ext.bench.simulation.simulated_arm import SimulatedArm
 from sglang_ext.bench.workload.job import Job
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
-    """What came of it.
-
-    Args:
-        steps: every step.
-        computed: prefill tokens in all.
-        needed: prefill tokens if none were computed twice and nothing were found in the cache.
-        kv_high: the most tokens of KV that were held.
-    """
-
-    runs: tuple[RecordedRun, ...]
-    steps: tuple[RecordedStep, ...]
-    computed: int
-    needed: int
-    kv_high: int
-
-
 def simulate(
     jobs: Sequence[Job], machine: Machine, arm: SimulatedArm, slo: Slo, in_flight: int | None = None
-) -> Simulated:
+) -> Repetition:
     """Equal arguments give equal results.
 
     Args:
@@ -50,7 +31,7 @@ def simulate(
     client = arm.client(engine, slo, estimates)
     client.start(jobs, in_flight)
     engine.run()
-    return Simulated(
+    return Repetition(
         runs=tuple(_recorded(run) for run in client.runs),
         steps=tuple(engine.steps),
         computed=engine.computed,

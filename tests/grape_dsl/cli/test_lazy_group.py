@@ -31,6 +31,14 @@ def measure(size: int) -> None:
 
 
 @click.command()
+@click.option("--quick", is_flag=True)
+@click.option("--load", multiple=True)
+def whole(quick: bool, load: tuple[str, ...]) -> None:
+    """Measure everything."""
+    print("whole", quick, load)
+
+
+@click.command()
 def interrupted() -> None:
     raise KeyboardInterrupt
 
@@ -53,6 +61,7 @@ greet = extra_commands:greet
 keep = extra_commands:app
 interrupted = extra_commands:interrupted
 bench.size = extra_commands:measure
+bench.workflows = extra_commands:whole
 bench.lost = extra_commands_lost:run
 bench.wrong = extra_commands_wrong:run
 """
@@ -98,6 +107,15 @@ def test_a_typer_app(installed, capsys):
 def test_a_click_command_in_a_group(installed, capsys):
     assert grape("bench", "size", "7") == 0
     assert capsys.readouterr().out == "size 7\n"
+
+
+def test_options_alone_mean_the_whole_benchmark(installed, capsys):
+    assert grape("bench", "--quick", "--load", "2") == 0
+    assert capsys.readouterr().out == "whole True ('2',)\n"
+    assert grape("bench", "--hurry") == 2
+    assert "No such option" in capsys.readouterr().err
+    assert grape("bench") == 2
+    assert "Measure everything." in capsys.readouterr().err
 
 
 def test_ctrl_c(installed):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from sglang_ext.bench.chain import ChainShape, ChainText
 from sglang_ext.bench.clients import HeldClient, PlainClient, PrewarmClient
+from sglang_ext.bench.sample import Sample
 from sglang_ext.driver.errors import EngineError
 from sglang_ext.tasks.hint import Known, OutputHole, read_hint
 from tests.sglang_ext.bench.fake_source import FakeSource
@@ -17,22 +19,29 @@ TEXT = ChainText(start=[100] * 5, known=[200] * 20, suffix=[300] * 3)
 FULL = 20 + 40 + 3
 
 
-def run(client, source, shape=SHAPE, text=TEXT):
-    return asyncio.run(client.run(source, shape, text))
+async def sample(client, source, shape=SHAPE, text=TEXT, weight=16):
+    submitted = time.monotonic()
+    # No side of an output is stripped, so that nothing is decoded.
+    streams = await client.run(source, text.work(shape, weight, codec=None))
+    return Sample.of(submitted, streams.by_task["A"], streams.by_task["B"])
+
+
+def run(client, source, shape=SHAPE, text=TEXT, weight=16):
+    return asyncio.run(sample(client, source, shape, text, weight))
 
 
 def test_plain_sends_b_when_a_has_ended():
     source = FakeSource()
-    sample = run(PlainClient(), source)
+    measured = run(PlainClient(), source)
     assert source.log == ["begin 5+40", "end 5+40", f"begin {FULL}+4", f"end {FULL}+4"]
     assert source.requests[1].input_ids == [*TEXT.known, *range(1, 41), *TEXT.suffix]
-    assert sample.prompt_tokens == FULL
-    assert sample.engine is None
-    assert 0 < sample.gap_s < sample.completion_s
+    assert measured.prompt_tokens == FULL
+    assert measured.engine is None
+    assert 0 < measured.gap_s < measured.completion_s
 
 
 def test_every_request_is_greedy_and_of_a_forced_length():
-    for client in (PlainClient(), PrewarmClient(), HeldClient(16)):
+    for client in (PlainClient(), PrewarmClient(), HeldClient()):
         source = FakeSource(figures=figures)
         run(client, source)
         for request in source.requests:
@@ -73,7 +82,7 @@ def test_prewarm_has_one_request_under_way_and_catches_up():
     source = FakeSource(turn=turn, warm=answers.acquire)
 
     async def main():
-        chain = asyncio.create_task(PrewarmClient(every=16).run(source, SHAPE, TEXT))
+        chain = asyncio.create_task(sample(PrewarmClient(every=16), source))
         while (FULL, 4) not in source.prompts:
             await asyncio.sleep(0.001)
         answers.release()
@@ -88,7 +97,7 @@ def test_prewarm_sends_nothing_more_once_a_has_ended():
     source = FakeSource(warm=answers.acquire)
 
     async def main():
-        chain = asyncio.create_task(PrewarmClient(every=16).run(source, SHAPE, TEXT))
+        chain = asyncio.create_task(sample(PrewarmClient(every=16), source))
         while f"end {FULL}+4" not in source.log:
             await asyncio.sleep(0.001)
         answers.release()
@@ -110,7 +119,8 @@ def figures(request):
 @pytest.mark.parametrize("known", [20, 0])
 def test_held_submits_both_tasks_at_once(known):
     source = FakeSource(turn=lambda given: asyncio.sleep(0.001), figures=figures)
-    sample = run(HeldClient(7), source, ChainShape(known, 40, 5, 3, 4), ChainText(TEXT.start, TEXT.known[:known], [3]))
+    text = ChainText(TEXT.start, TEXT.known[:known], [3])
+    measured = run(HeldClient(), source, ChainShape(known, 40, 5, 3, 4), text, weight=7)
     assert [entry.split()[0] for entry in source.log[:2]] == ["begin", "begin"]
     hints = [
         read_hint([(a["action_type"], a["action_version"], a["payload"]) for a in request.hint["actions"]])
@@ -120,13 +130,13 @@ def test_held_submits_both_tasks_at_once(known):
     assert a.run == b.run
     assert (a.task, a.index, a.tasks, a.readers) == ("A", 0, 2, ["B"])
     assert b.segments == [*([Known(ids=TEXT.known)] if known else []), OutputHole(task="A", weight=7), Known(ids=[3])]
-    assert sample.engine is not None
-    assert sample.engine.gap_s == pytest.approx(0.2)
-    assert [tokens for _, _, tokens in sample.engine.late_pieces] == [16, 11]
-    assert sample.engine.late_pieces[0][0] == pytest.approx(-0.1)
+    assert measured.engine is not None
+    assert measured.engine.gap_s == pytest.approx(0.2)
+    assert [tokens for _, _, tokens in measured.engine.late_pieces] == [16, 11]
+    assert measured.engine.late_pieces[0][0] == pytest.approx(-0.1)
 
 
-@pytest.mark.parametrize("client", [PlainClient(), PrewarmClient(), HeldClient(16)])
+@pytest.mark.parametrize("client", [PlainClient(), PrewarmClient(), HeldClient()])
 def test_too_few_tokens_are_an_error(client):
     with pytest.raises(EngineError, match=r"gave \d+ of \d+ tokens"):
         run(client, FakeSource(short=1))

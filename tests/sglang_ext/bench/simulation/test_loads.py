@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sglang_ext.bench.attainment import Attainment, ServiceLevels
+from sglang_ext.bench.repetition import interference
 from sglang_ext.bench.run_figures import RunSet
 from sglang_ext.bench.simulation.clients import Slo
-from sglang_ext.bench.simulation.loads import BUSY_ATTAINED, KNEE_SHARE, busy, interference, knee
+from sglang_ext.bench.simulation.loads import BUSY_ATTAINED, KNEE_SHARE, busy, knee
 from sglang_ext.bench.simulation.rooflines import machine
 from sglang_ext.bench.simulation.simulate import simulate
 from sglang_ext.bench.simulation.simulated_arm import stock_arm

@@ -1,0 +1,1 @@
+"""Whole workflows on real engines under load: Grape beside stock SGLang."""
