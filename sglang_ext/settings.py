@@ -73,6 +73,7 @@ class EngineSettings:
             dense stack is made of them, so it is off with them.
         cpu_stack: the layers of dense models as one loop; off: SGLang's modules.
         cpu_kernel: attention by C code that is compiled at first use, where there is a compiler; off: by torch.
+        cpu_overlap: overlap scheduling on the CPU platform, as it is on an accelerator.
     """
 
     streaming: Streaming = Streaming.ON
@@ -95,6 +96,7 @@ class EngineSettings:
     cpu_fused_ops: Switch = Switch.ON
     cpu_stack: Switch = Switch.ON
     cpu_kernel: CpuKernel = CpuKernel.AUTO
+    cpu_overlap: Switch = Switch.OFF
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> EngineSettings:

@@ -71,7 +71,8 @@ def serve(
     if stock:
         env["SGLANG_PLUGINS"] = "grape_cpu"
     # SGLang's own idle check raises instead of warning, so that a leak ends the server.
-    env |= {"SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_IDLE": "1", **(environment or {})}
+    # As on an accelerator, unless the flags say otherwise.
+    env |= {"SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_IDLE": "1", "GRAPE_CPU_OVERLAP": "on", **(environment or {})}
     command = [sys.executable, "-m", "sglang.launch_server", "--model-path", str(model), "--port", str(port)]
     command += ["--dtype", "float32", "--sleep-on-idle", *flags]
     with log.open("wb") as out:

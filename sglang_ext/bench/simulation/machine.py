@@ -20,6 +20,13 @@ class Overlap(StrEnum):
     DEVICE = "device"
     HOST = "host"
 
+    @classmethod
+    def of(cls, device: str, disabled: bool) -> Overlap:
+        """That of an engine on this device, with overlap scheduling disabled or not."""
+        if disabled:
+            return cls.NONE
+        return cls.HOST if device == "cpu" else cls.DEVICE
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sglang_ext.bench.arms import EngineKind
 from sglang_ext.bench.engine_setup import EngineSetup
 from sglang_ext.bench.model_size import ModelSize
 from sglang_ext.bench.point_text import PointText
 from sglang_ext.bench.progress import Progress
+from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.step_cost.design import Design, Limits, Setting
 from sglang_ext.bench.step_cost.measured import Measurements, fitted
 from sglang_ext.bench.step_cost.step_driver import LONG_OUTPUT, StepDriver
@@ -81,7 +82,7 @@ class ProfileRun:
             kv_tokens=int(resolved["max_total_num_tokens"]),
             chunk=int(resolved["chunked_prefill_size"]),
             running=int(resolved["max_running_requests"]),
-            overlap=overlap(key.device, bool(resolved["disable_overlap_schedule"])),
+            overlap=Overlap.of(key.device, bool(resolved["disable_overlap_schedule"])).value,
             started=started,
             length_s=round(length_s, 1),
             measurements=found.measurements,
@@ -125,13 +126,6 @@ def limits_of(resolved: dict[str, Any], kv: int) -> Limits:
     # One more is the probe's own.
     rows = max(1, min(ROWS, int(resolved["max_running_requests"]) - 1, pool // 64))
     return Limits(rows, context, max(1, min(kv, pool // 4)), tokens, context)
-
-
-def overlap(device: str, disabled: bool) -> Literal["none", "device", "host"]:
-    """How the engine's loop runs beside its steps, as the simulator names it."""
-    if disabled:
-        return "none"
-    return "host" if device == "cpu" else "device"
 
 
 class _Clock:

@@ -107,7 +107,7 @@ class WorkflowBench:
         rates = self.store.load(_RATES, Rates) or Rates()
         found = rates.rates.get(place.workload, {}).get(place.load)
         if found is None:
-            machine = machine_of(self.calibration(), self.setup.on_cpu)
+            machine = machine_of(self.calibration())
             found = find_rate(place.load, place.workload, self.source, machine, self.slo())
             self.store.save(_RATES, rates.with_rate(place.workload, place.load, found))
         return found

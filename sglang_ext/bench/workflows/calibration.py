@@ -6,6 +6,7 @@ from statistics import median
 
 from sglang_ext.bench.clients import PlainClient
 from sglang_ext.bench.recorded_step import RecordedStep
+from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.workflows.measurement import Measurement
 from sglang_ext.bench.workflows.noop_server import client_cost
 from sglang_ext.bench.workflows.observation import steps_of
@@ -45,6 +46,7 @@ async def calibrate(measurement: Measurement, source: RunSource, flops: float) -
     model = fit([Sample(load_of(step), step.seconds) for step in steps if step.seconds > 0])
     probe = source.prepare(source.jobs(WORKLOAD, None, max(IN_FLIGHT), _SEED))
     request_s, token_s = await client_cost(probe)
+    resolved = measurement.engine.record.resolved
     coefficients = {name: value for name, value in model.as_dict().items() if name != "errors"}
     return CalibrationRecord(
         unloaded_s=median(unloaded),
@@ -54,10 +56,11 @@ async def calibrate(measurement: Measurement, source: RunSource, flops: float) -
         matrix_flops=flops,
         client_request_s=request_s,
         client_token_s=token_s,
-        dtype=str(measurement.engine.record.resolved["dtype"]),
+        dtype=str(resolved["dtype"]),
         threads=measurement.engine.threads,
-        kv_tokens=int(measurement.engine.record.resolved["max_total_num_tokens"]),
-        chunk=int(measurement.engine.record.resolved["chunked_prefill_size"]),
+        kv_tokens=int(resolved["max_total_num_tokens"]),
+        chunk=int(resolved["chunked_prefill_size"]),
+        overlap=Overlap.of(str(resolved["device"]), bool(resolved["disable_overlap_schedule"])),
     )
 
 

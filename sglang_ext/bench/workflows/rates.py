@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.loads import busy, knee
-from sglang_ext.bench.simulation.machine import Machine, Overlap
+from sglang_ext.bench.simulation.machine import Machine
 from sglang_ext.bench.workflows.plan import BUSY, HALF, KNEE, NAMED
 from sglang_ext.bench.workflows.prepared import RunSource
 from sglang_ext.bench.workflows.record import CalibrationRecord
@@ -29,14 +29,14 @@ class Rates(BaseModel):
         return Rates(rates=self.rates | {workload: {**self.rates.get(workload, {}), load: rate}})
 
 
-def machine_of(calibration: CalibrationRecord, on_cpu: bool) -> Machine:
+def machine_of(calibration: CalibrationRecord) -> Machine:
     """The engine that was measured, for the simulator."""
     return Machine(
         name="this engine",
         cost=CostModel.from_dict(dict(calibration.cost)),
         kv_tokens=calibration.kv_tokens,
         chunk=calibration.chunk,
-        overlap=Overlap.HOST if on_cpu else Overlap.DEVICE,
+        overlap=calibration.overlap,
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from sglang_ext.bench.gap_record import ArmRecord, EngineRecord
 from sglang_ext.bench.load_result import LoadResult
 from sglang_ext.bench.machine import Machine
+from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.verdict import Verdict
 from sglang_ext.bench.workflows.plan import ModeName
 
@@ -31,6 +32,7 @@ class CalibrationRecord(_Model):
         client_request_s, client_token_s: processor time of the plain client per request and per token, against a server
             that computes nothing.
         dtype, threads: of the engines. kv_tokens: of KV in all. chunk: tokens of prefill in a step at most.
+        overlap: how their loop runs beside the steps.
     """
 
     unloaded_s: float
@@ -44,6 +46,7 @@ class CalibrationRecord(_Model):
     threads: int
     kv_tokens: int
     chunk: int
+    overlap: Overlap
 
 
 class WorkloadResult(_Model):

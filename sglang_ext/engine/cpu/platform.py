@@ -51,6 +51,9 @@ class GrapeCpuPlatform(CpuDeviceMixin, SRTPlatform):  # type: ignore[misc]
             if getattr(server_args, name) is None:
                 setattr(server_args, name, value)
         server_args.disable_cuda_graph = True
+        # Steps run on the processor that forms them: nothing overlaps, and each token would leave a step later.
+        if EngineSettings.from_environment().cpu_overlap is Switch.OFF:
+            server_args.disable_overlap_schedule = True
         # At rest SGLang polls without pause, which takes a whole core from whoever else works on this machine.
         server_args.sleep_on_idle = True
 

@@ -7,8 +7,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.step_cost.design import MOST_PIECES, Design, Limits
-from sglang_ext.bench.step_cost.profile_run import Settings, limits_of, overlap
+from sglang_ext.bench.step_cost.profile_run import Settings, limits_of
 
 
 @given(
@@ -58,4 +59,5 @@ def test_limits_of_an_engine() -> None:
     assert limits_of(resolved | {"max_running_requests": 64}, 12288) == Limits(63, 2048, 12288, 512, 2048)
     small = {"max_total_num_tokens": 1024, "max_req_input_len": 2000, "chunked_prefill_size": -1}
     assert limits_of(small | {"max_running_requests": 4}, 12288) == Limits(3, 128, 256, 128, 128)
-    assert (overlap("cpu", False), overlap("cuda", False), overlap("cuda", True)) == ("host", "device", "none")
+    found = Overlap.of("cpu", False), Overlap.of("cuda", False), Overlap.of("cuda", True)
+    assert found == (Overlap.HOST, Overlap.DEVICE, Overlap.NONE)

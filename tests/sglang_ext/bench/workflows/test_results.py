@@ -6,6 +6,7 @@ import pytest
 
 from sglang_ext.bench.load_result import LoadResult, with_default
 from sglang_ext.bench.simulation.clients import Slo
+from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.workflows.arms import ArmNames
 from sglang_ext.bench.workflows.goals import judge
 from sglang_ext.bench.workflows.record import CalibrationRecord, WorkloadResult
@@ -25,6 +26,7 @@ CALIBRATION = CalibrationRecord(
     threads=2,
     kv_tokens=1200,
     chunk=512,
+    overlap=Overlap.NONE,
 )
 NAMES = ("grape", "default/plain", "mixed-128/plain", "mixed-128/prewarm")
 ARMS = {name: ArmNames("deadline", 40, 3).arm(name) for name in NAMES}
