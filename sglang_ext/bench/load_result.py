@@ -22,7 +22,8 @@ class EngineFigures(BaseModel):
         matrix_share: share of the machine's measured matrix rate that the operations of its steps come to.
         again_share: prefill tokens that were computed though they had been before, over those that had to be.
         late: seconds from the end of a token's step to the token's arrival at the client.
-        client_share: processor time of the process with the clients, over the repetition's time.
+        client_share: processor time of the process with the clients, over the repetitions' time.
+        others: processors that processes outside of the measurement kept busy, on average; None where not known.
         same_output: share of runs whose outputs are those of the first arm; None for it itself.
     """
 
@@ -33,6 +34,7 @@ class EngineFigures(BaseModel):
     again_share: float
     late: Gaps
     client_share: float
+    others: float | None
     same_output: float | None
 
 

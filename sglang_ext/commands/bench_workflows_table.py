@@ -44,7 +44,7 @@ def _engine(load: LoadResult, title: str) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE)
     table.add_column("arm", no_wrap=True)
     headers = ("steps", "rows", "rows x tasks / tokens", "forming", "matrix rate", "computed", "again", "KV", "late ms")
-    for header in (*headers, "client", "same output"):
+    for header in (*headers, "client", "others", "same output"):
         table.add_column(header, justify="right")
     for name, arm in load.arms.items():
         engine = arm.engine
@@ -62,6 +62,7 @@ def _engine(load: LoadResult, title: str) -> Table:
             f"{arm.kv_high:.0%}",
             f"{engine.late.p50 * 1000:.1f}",
             f"{engine.client_share:.0%}",
+            "" if engine.others is None else f"{engine.others:.2f}",
             "" if engine.same_output is None else f"{engine.same_output:.0%}",
         )
     return table
@@ -76,7 +77,8 @@ def _legend(record: WorkflowRecord) -> list[str]:
         *levels_text(record.ttft_s, record.tbt_s, found.unloaded_s),
         "Tokens count at the end of their step in the engine, in every arm. forming: the scheduler's time to form "
         "steps, of the steps' time. computed: prefill tokens, of those of all prompts; again: those that had been "
-        "computed before. late: from a token's step to the client, the median. client: processor time of the clients.",
+        "computed before. late: from a token's step to the client, the median. client: processor time of the clients; "
+        "others: processors that processes outside of the measurement kept busy.",
         f"Client against a server that computes nothing: {found.client_request_s * 1000:.2f} ms per request, "
         f"{found.client_token_s * 1e6:.0f} us per token of processor time. Cost model of {found.steps:,} steps of "
         "stock's default" + ("." if held_out is None else f", off by {held_out:.1%} on those held out."),

@@ -25,6 +25,7 @@ from sglang_ext.bench.workflows.store import CellStore
 
 _WARM_UP_SEED = 8000
 _WARM_UP_RUNS = 2
+_PLAIN = "plain"
 # A cell has so many runs at least, and a closed loop so many for each that is under way.
 _LEAST_RUNS, _CLOSED_ROUNDS = 4, 3
 _CALIBRATION, _RATES = "calibration", "rates"
@@ -134,7 +135,7 @@ class WorkflowBench:
             await self._calibrate_on(measurements[self.default.name])
 
     async def _calibrate_on(self, measurement: Measurement) -> None:
-        await self._warm_up(measurement, {WORKLOAD})
+        await self._warm_up(measurement, _PLAIN, {WORKLOAD})
         flops = LimitProbe(str(measurement.engine.record.resolved["dtype"])).measure().flops
         self.store.save(_CALIBRATION, await calibrate(measurement, self.source, flops))
 
@@ -142,7 +143,9 @@ class WorkflowBench:
         async with group.connected() as measurements:
             for name, measurement in measurements.items():
                 self.store.save(f"engine.{name}", measurement.engine.record)
-                await self._warm_up(measurement, {place.workload for place in stage.places})
+            for arm in arms:
+                workloads = {place.workload for place in stage.places}
+                await self._warm_up(measurements[arm.engine.name], arm.client, workloads)
             if self.store.load(_CALIBRATION, CalibrationRecord) is None:
                 await self._calibrate_on(measurements[self.default.name])
             for number in repetitions:
@@ -170,11 +173,12 @@ class WorkflowBench:
             self._prepared[key] = self.source.prepare(self.source.jobs(place.workload, rate, runs, number))
         return self._prepared[key]
 
-    async def _warm_up(self, measurement: Measurement, workloads: set[str]) -> None:
-        """oneDNN generates code for shapes that it has not seen."""
+    async def _warm_up(self, measurement: Measurement, client: str, workloads: set[str]) -> None:
+        """oneDNN generates code for shapes that it has not seen, and each client's steps have shapes of their own."""
         for workload in sorted(workloads):
+            await measurement.flush()
             jobs = self.source.jobs(workload, None, _WARM_UP_RUNS, _WARM_UP_SEED)
-            await measurement.load(new_client("plain"), self.source.prepare(jobs), _WARM_UP_RUNS)
+            await measurement.load(new_client(client), self.source.prepare(jobs), _WARM_UP_RUNS)
 
 
 def _key(arm: Arm, place: Place, number: int) -> CellKey:

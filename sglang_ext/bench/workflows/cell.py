@@ -31,6 +31,7 @@ class Cell(BaseModel):
         distinct: prefill tokens with an endless prefix cache.
         late: from the end of each token's step to its arrival at the client.
         client_s: processor time of the process with the clients.
+        others_s: processor time of processes that have nothing to do with the measurement; None where it is not known.
         prompts: a digest of everything that the runs were given.
         outputs: a digest of each run's outputs.
     """
@@ -45,5 +46,6 @@ class Cell(BaseModel):
     distinct: int
     late: tuple[float, ...]
     client_s: float
+    others_s: float | None
     prompts: str
     outputs: tuple[str, ...]

@@ -10,6 +10,7 @@ import httpx
 
 from sglang_ext.bench.clients import RunClient
 from sglang_ext.bench.model_size import ModelSize
+from sglang_ext.bench.processor_time import ProcessorTime
 from sglang_ext.bench.step_engine import StepEngine
 from sglang_ext.bench.step_log import End, Launch, StepLog
 from sglang_ext.bench.workflows.cell import Cell, CellKey
@@ -47,10 +48,9 @@ class Measurement:
         """Measure with an empty prefix cache. Args: in_flight: None: the runs come at their arrivals."""
         await self.flush()
         self.engine.log.restart()
-        begin, processor = time.monotonic(), time.process_time()
+        before, begin, processor = ProcessorTime.now(), time.monotonic(), time.process_time()
         done = await self.load(client, prepared, in_flight)
-        end = time.monotonic()
-        client_s = time.process_time() - processor
+        end, client_s, after = time.monotonic(), time.process_time() - processor, ProcessorTime.now()
         launches, ends = await _all_lines(self.engine.log, done)
         prompts = complete_prompts(done)
         return Cell(
@@ -62,6 +62,7 @@ class Measurement:
             distinct=distinct(prompts),
             late=tuple(round(late, 6) for late in lateness(done, token_times(ends))),
             client_s=client_s,
+            others_s=None if before is None or after is None else after.others_since(before),
             prompts=prepared.digest,
             outputs=tuple(output_digest(streams) for _, _, streams in done),
         )

@@ -56,13 +56,16 @@ class Results:
         steps_s = sum(step.seconds for cell in cells for step in cell.repetition.steps)
         late = Gaps.of(Values([cell.late for cell in cells]))
         assert late is not None, "a cell has a token"
+        seconds = sum(cell.seconds for cell in cells)
+        others = [cell.others_s for cell in cells if cell.others_s is not None]
         had_to = sum(cell.distinct for cell in cells)
         return EngineFigures(
             plan_share=sum(cell.plan_s for cell in cells) / steps_s,
             matrix_share=sum(cell.operations for cell in cells) / steps_s / self.calibration.matrix_flops,
             again_share=max(0.0, sum(cell.repetition.computed for cell in cells) / had_to - 1),
             late=late,
-            client_share=sum(cell.client_s for cell in cells) / sum(cell.seconds for cell in cells),
+            client_share=sum(cell.client_s for cell in cells) / seconds,
+            others=sum(others) / seconds if len(others) == len(cells) else None,
             same_output=None if first is None else _same_outputs(cells, first),
         )
 

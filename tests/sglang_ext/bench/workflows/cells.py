@@ -31,6 +31,7 @@ def cell(
         distinct=40,
         late=(0.001, 0.002, 0.004),
         client_s=0.2,
+        others_s=1.0,
         prompts=prompts,
         outputs=outputs,
     )

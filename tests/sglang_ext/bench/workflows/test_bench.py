@@ -46,6 +46,9 @@ class FakeEngines:
     def engine(self):
         return SimpleNamespace(record=EngineRecord(flags=[], environment={}, resolved={}, plugin=None))
 
+    async def flush(self):
+        pass
+
     async def load(self, client, prepared, in_flight):
         return []
 

@@ -63,6 +63,7 @@ def test_what_only_an_engine_has():
     assert engine.again_share == pytest.approx(10 / 40)
     assert engine.late.p50 == 0.002
     assert engine.client_share == pytest.approx(0.05)
+    assert engine.others == pytest.approx(0.25)
     assert engine.same_output is None
     other = found.arms["default/plain"].engine
     assert other is not None and other.same_output == 0.5
