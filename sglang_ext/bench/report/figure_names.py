@@ -25,7 +25,7 @@ BASELINES = {
 }
 
 READING = (
-    ("u", "the unloaded decode step: one row, 512 tokens of context. Gaps and TTFT are given in it."),
+    ("u", "the unloaded decode step: one row that decodes alone. Gaps and TTFT are given in it."),
     ("gap", "between neighbouring tokens of a run, all its tasks on one time line."),
     (
         "switch",
@@ -73,6 +73,7 @@ READING_ENGINE = (
     ("again", "prefill tokens that were computed though they had been before, over those that had to be."),
     ("late", "from the end of a token's step to its arrival at the client. All other times are those of the engine."),
     ("client", "processor time of the process with the clients, of the time measured."),
+    ("others", "processors that processes outside of the measurement kept busy on average; it should be near 0."),
     ("same output", "runs whose output tokens are those of the first arm."),
 )
 

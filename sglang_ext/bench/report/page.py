@@ -74,6 +74,7 @@ def page(report: Report) -> str:
         style=(data / "page.css").read_text(encoding="utf-8"),
         views=[_section(section, report) for section in report.sections],
         series=[_series(series, report) for series in report.series],
+        engines=any(arm.settings for arm in report.arms.values()),
         short=shortcomings(report),
         marks={True: "met", False: "missed", None: "open"},
         reading=[*READING, *(READING_ENGINE if measured else ())],

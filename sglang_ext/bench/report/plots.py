@@ -110,17 +110,22 @@ def over_load(results: Sequence[LoadResult], lines: Mapping[str, Sequence[float]
         lines: by arm a value for each of `results`; the first is drawn stronger than the others.
     """
     rates = [result.rate or 0.0 for result in results]
-    x_axis = Axis(0, max(rates) * 1.06, 52, 330)
+    x_axis = Axis.around(rates, 52, 330, log=True)
     y_axis = Axis.around([v for values in lines.values() for v in values], 190, 14)
     canvas = Canvas(346, 236, label)
     for tick in y_axis.ticks(5):
         canvas.line(52, y_axis.at(tick), 330, y_axis.at(tick), "grid")
         canvas.text(46, y_axis.at(tick) + 4, f"{tick:.0%}" if unit == "%" else number(tick), "tick", "end")
+    written = 0.0
     for result, rate in zip(results, rates, strict=True):
-        canvas.line(x_axis.at(rate), 190, x_axis.at(rate), 194, "axis")
-        canvas.text(x_axis.at(rate), 208, number(rate), "tick", "middle")
+        x = x_axis.at(rate)
+        canvas.line(x, 190, x, 194, "axis")
+        if x - written < 36:
+            continue
+        written = x
+        canvas.text(x, 208, number(rate), "tick", "middle")
         if result.load != number(rate):
-            canvas.text(x_axis.at(rate), 221, result.load, "tick", "middle")
+            canvas.text(x, 221, result.load, "tick", "middle")
     canvas.line(52, 190, 330, 190, "axis")
     canvas.text(330, 234, "runs per second", "small", "end")
     for place, (name, values) in reversed(list(enumerate(lines.items()))):

@@ -165,7 +165,16 @@ def other_table(arms: Mapping[str, ArmFigures], step_s: float) -> Table:
     columns += ["gap P95 / fluid"]
     measured = any(arm.engine is not None for arm in arms.values())
     if measured:
-        columns += ["forming", "matrix rate", "again", "late P50, ms", "late P99, ms", "client", "same output"]
+        columns += [
+            "forming",
+            "matrix rate",
+            "again",
+            "late P50, ms",
+            "late P99, ms",
+            "client",
+            "others",
+            "same output",
+        ]
     rows = []
     for name, arm in arms.items():
         f, fluid, engine = arm.figures, arm.fluid, arm.engine
@@ -188,8 +197,9 @@ def other_table(arms: Mapping[str, ArmFigures], step_s: float) -> Table:
         if engine is not None:
             cells += [f"{engine.plan_share:.2%}", f"{engine.matrix_share:.1%}", f"{engine.again_share:.1%}"]
             cells += [f"{engine.late.p50 * 1000:.1f}", f"{engine.late.p99 * 1000:.1f}", f"{engine.client_share:.0%}"]
+            cells += [_NONE if engine.others is None else f"{engine.others:.2f}"]
             cells += [_NONE if engine.same_output is None else f"{engine.same_output:.0%}"]
         elif measured:
-            cells += [_NONE] * 7
+            cells += [_NONE] * 8
         rows.append(Row(name, [Cell(cell) for cell in cells], kind_of(arm)))
     return Table("arm", columns, rows)

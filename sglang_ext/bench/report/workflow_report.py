@@ -60,8 +60,8 @@ def _summary(record: WorkflowRecord, device: str) -> Iterator[str]:
         f"{record.model}. Measured {record.started} (UTC), in {record.seconds / 60:.0f} minutes."
     )
     yield (
-        "Every arm was given the same runs with the same arrivals and output lengths, on the same machine, one after the "
-        "other, another one first each time. Times are the ends of the engine's steps, in every arm."
+        "Every arm was given the same runs with the same arrivals and output lengths, on the same machine, one after "
+        "the other, another one first each time. Times are the ends of the engine's steps, in every arm."
     )
     yield (
         f"The unloaded decode step, u, was {step_s * 1000:.2f} ms. Service levels: TTFT {record.ttft_s / step_s:g} u, "
@@ -122,7 +122,7 @@ def texts(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    if value is None or value == []:
+    if value is None or value in ([], {}):
         return "none"
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text(inner)}" for name, inner in value.items())
