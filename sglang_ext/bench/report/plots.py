@@ -34,7 +34,12 @@ def percentiles(
     left, bottom = left_of(list(rows)), _TOP + len(rows) * _ROW
     levels = [] if level_s is None else [level_s / step_s]
     values = [getattr(gaps, point) / step_s for gaps in rows.values() for point, _ in _POINTS]
-    axis = Axis.around([*values, *levels], left, left + _PLOT, log=True)
+    fluids = {
+        name: arm.fluid.p95 / step_s
+        for name, arm in arms.items()
+        if of == "line" and not arm.stock and arm.fluid is not None
+    }
+    axis = Axis.around([*values, *levels, *fluids.values()], left, left + _PLOT, log=True)
     canvas = Canvas(left + _PLOT + 24, bottom + 44, label)
     _grid(canvas, axis, _TOP, bottom, "unloaded decode steps")
     for level in levels:
@@ -47,10 +52,8 @@ def percentiles(
         for point, text in _POINTS:
             value = getattr(gaps, point) / step_s
             canvas.mark(axis.at(value), y, _SHAPE[point], f"mark {kind} {point}", f"{name}: {text} {value:.2f}")
-        fluid = arms[name].fluid
-        if of == "line" and fluid is not None and not arms[name].stock:
-            x = axis.at(fluid.p95 / step_s)
-            canvas.line(x, y - 8, x, y + 8, "fluid")
+        if name in fluids:
+            canvas.line(axis.at(fluids[name]), y - 8, axis.at(fluids[name]), y + 8, "fluid")
     return canvas.svg()
 
 

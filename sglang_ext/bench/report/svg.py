@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-# Of the page's font at 12 px, on average.
-CHARACTER = 6.7
+# Pixels per character of the page's font at 12 px, the wider ones of it.
+CHARACTER = 7.5
 _STEPS = (1, 2, 5)
 _SHAPES = ("circle", "square", "diamond", "triangle", "cross")
 
