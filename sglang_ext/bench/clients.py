@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from sglang_ext.bench.run_work import RunStreams, RunWork
+from sglang_ext.bench.run_work import RunStreams, RunWork, forced_sampling
 from sglang_ext.bench.together import together
 from sglang_ext.bench.token_stream import TokenSource, TokenStream
 from sglang_ext.driver.engine_client import GenerateRequest
@@ -29,7 +28,7 @@ class HeldClient:
         streams = RunStreams(new_run_id(), work)
         async with together() as tasks:
             for name, plan in work.plans.items():
-                request = forced(held_request(streams.run, plan, len(work.plans)), work.outputs[name])
+                request = work.sampled(name, held_request(streams.run, plan, len(work.plans)))
                 tasks.create_task(streams.by_task[name].read(source, request))
         return streams
 
@@ -53,7 +52,7 @@ class PlainClient:
         for up in plan.upstream:
             await streams.by_task[up].wait_for_end()
         request = complete_request(streams.run, plan, streams.finished())
-        await streams.by_task[plan.name].read(source, forced(request, streams.work.outputs[plan.name]))
+        await streams.by_task[plan.name].read(source, streams.work.sampled(plan.name, request))
 
 
 class PrewarmClient(PlainClient):
@@ -81,14 +80,5 @@ class PrewarmClient(PlainClient):
                 await stream.wait_for((len(stream.ids) // self._every + 1) * self._every)
 
 
-def forced(request: GenerateRequest, tokens: int) -> GenerateRequest:
-    """Greedy, and of a forced length, so that every arm does the same work."""
-    return replace(request, sampling=_sampling(tokens))
-
-
 def _no_output(ids: list[int]) -> GenerateRequest:
-    return GenerateRequest(secrets.token_hex(16), ids, _sampling(0))
-
-
-def _sampling(tokens: int) -> dict[str, Any]:
-    return {"temperature": 0.0, "max_new_tokens": tokens, "ignore_eos": True}
+    return GenerateRequest(secrets.token_hex(16), ids, forced_sampling(0))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sglang_ext.bench.token_stream import TokenStream
+from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.prompts import TaskPlan
 from sglang_ext.tasks.hint import Known
-from sglang_ext.tasks.output_ids import TextCodec, reader_ids, strip_ids
+from sglang_ext.tasks.output_ids import Matched, TextCodec, reader_ids, strip_ids
 
 
 @dataclass(frozen=True)
@@ -17,22 +19,38 @@ class RunWork:
     plans: the run's tasks by name, in topological order.
     outputs: tokens that each task writes, one at least.
     codec: of the model's tokenizer.
+    forced: outputs have exactly these lengths; else the model ends them, within the program's own limits.
     """
 
     plans: Mapping[str, TaskPlan]
     outputs: Mapping[str, int]
     codec: TextCodec
+    forced: bool = True
+
+    def stream(self, task: str) -> TokenStream:
+        """For the output of a task."""
+        return TokenStream(task, self.outputs[task] if self.forced else None)
+
+    def sampled(self, task: str, request: GenerateRequest) -> GenerateRequest:
+        """A task's request, greedy, and of its forced length, so that every arm does the same work."""
+        own = forced_sampling(self.outputs[task]) if self.forced else {**request.sampling, "temperature": 0.0}
+        return replace(request, sampling=own)
+
+
+def forced_sampling(tokens: int) -> dict[str, Any]:
+    return {"temperature": 0.0, "max_new_tokens": tokens, "ignore_eos": True}
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedOutput:
-    """The ids of an output of forced length, as its readers get them."""
+    """The ids of an output as its readers get them. Args: matched: what ended it."""
 
     ids: Sequence[int]
+    matched: Matched
     codec: TextCodec
 
     def reader_ids(self, left: bool, right: bool) -> list[int]:
-        return strip_ids(reader_ids(self.ids, None, self.codec), left, right, self.codec)
+        return strip_ids(reader_ids(self.ids, self.matched, self.codec), left, right, self.codec)
 
 
 class RunStreams:
@@ -46,12 +64,14 @@ class RunStreams:
     def __init__(self, run: str, work: RunWork) -> None:
         self.run = run
         self.work = work
-        self.by_task = {name: TokenStream(name, tokens) for name, tokens in work.outputs.items()}
+        self.by_task = {name: work.stream(name) for name in work.plans}
 
     def finished(self) -> dict[str, FinishedOutput]:
         """The outputs that have ended."""
         return {
-            name: FinishedOutput(stream.ids, self.work.codec) for name, stream in self.by_task.items() if stream.ended
+            name: FinishedOutput(stream.ids, (stream.finish or {}).get("matched"), self.work.codec)
+            for name, stream in self.by_task.items()
+            if stream.ended
         }
 
     def prefix(self, task: TaskPlan, every: int) -> tuple[list[int], str | None]:

@@ -26,12 +26,17 @@ class TokenStream:
         ids, stamps: the tokens so far and the seconds (monotonic) at which they came, alike in length.
         ended: no more will come.
         meta: SGLang's `meta_info` of the newest chunk.
+        finish: its finish reason; None before the end.
+
+    Args:
+        length: tokens that it must give; None: as many as it likes, one at least.
     """
 
-    def __init__(self, name: str, length: int) -> None:
+    def __init__(self, name: str, length: int | None) -> None:
         self.ids: list[int] = []
         self.stamps: list[float] = []
         self.meta: Mapping[str, Any] = {}
+        self.finish: Mapping[str, Any] | None = None
         self._name = name
         self._length = length
         self._news = asyncio.Condition()
@@ -39,13 +44,12 @@ class TokenStream:
 
     async def read(self, source: TokenSource, request: GenerateRequest) -> None:
         """Raises EngineError unless the request gives exactly the tokens that were asked for."""
-        finish: Mapping[str, Any] | None = None
         try:
             async for chunk in source.generate(request):
                 now = time.monotonic()
                 self.ids += chunk.ids
                 self.stamps += [now] * len(chunk.ids)
-                self.meta, finish = chunk.meta, chunk.finish
+                self.meta, self.finish = chunk.meta, chunk.finish
                 async with self._news:
                     self._news.notify_all()
         except RequestRefused as error:
@@ -54,14 +58,16 @@ class TokenStream:
             self.ended = True
             async with self._news:
                 self._news.notify_all()
-        if len(self.ids) != self._length:
-            raise EngineError(f"task {self._name} gave {len(self.ids)} of {self._length} tokens: {finish}")
+        if self._length is None and (not self.ids or (self.finish or {}).get("type") == "abort"):
+            raise EngineError(f"task {self._name} gave {len(self.ids)} tokens: {self.finish}")
+        if self._length is not None and len(self.ids) != self._length:
+            raise EngineError(f"task {self._name} gave {len(self.ids)} of {self._length} tokens: {self.finish}")
 
     async def wait_for(self, tokens: int) -> bool:
         """Wait until that many tokens are there; False if the stream has ended, whatever it holds."""
         async with self._news:
             await self._news.wait_for(lambda: self.ended or len(self.ids) >= tokens)
-        return not self.ended and len(self.ids) < self._length
+        return not self.ended and (self._length is None or len(self.ids) < self._length)
 
     async def wait_for_end(self) -> None:
         async with self._news:

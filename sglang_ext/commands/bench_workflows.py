@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from grape_dsl.cli import ExitCode
+from sglang_ext.bench.machine import versions
 from sglang_ext.bench.report.workflow_report import workflow_report
 from sglang_ext.bench.workflows.arms import QUICK, ArmNames
 from sglang_ext.bench.workflows.choice import Choice
@@ -71,6 +72,7 @@ _OWN_FLAGS = (
 )
 @click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Of each cell.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="In which the runs of a cell arrive.")
+@click.option("--natural-stops", is_flag=True, help="The model ends its outputs; else all arms have equal lengths.")
 @click.option("--ttft", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True, metavar="STEPS")
 @click.option("--tbt", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, metavar="STEPS")
 @click.option(
@@ -124,6 +126,7 @@ def _measure(
     arms: tuple[str, ...],
     repetitions: int | None,
     seconds: float | None,
+    natural_stops: bool,
     ttft: float,
     tbt: float,
     output: Path | None,
@@ -161,14 +164,15 @@ def _measure(
         "tbt_steps": tbt,
         "seconds": seconds,
         "in_flight": in_flight or _IN_FLIGHT,
+        "natural_stops": natural_stops,
     }
     with ExitStack() as stack:
         kept = output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grape-bench-cells-")))
-        store = CellStore(kept, settings)
+        store = CellStore(kept, settings | {"versions": versions()})
         progress = stack.enter_context(BenchProgress(console, "cells"))
         bench = WorkflowBench(
             setup=setup,
-            source=RunSource(tokenizer, folder, chat, stamps),
+            source=RunSource(tokenizer, folder, chat, stamps, not natural_stops),
             store=store,
             default=names.default().engine,
             seconds=seconds,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sglang_ext.bench.arms import Arm, EngineKind, new_client
+from sglang_ext.bench.arms import Arm, EngineKind, engines, new_client
 from sglang_ext.bench.engine_setup import EngineSetup
 from sglang_ext.bench.gap_record import EngineRecord
 from sglang_ext.bench.machine_limits import LimitProbe
@@ -27,7 +27,7 @@ _WARM_UP_SEED = 8000
 _WARM_UP_RUNS = 2
 _PLAIN = "plain"
 # A cell has so many runs at least, and a closed loop so many for each that is under way.
-_LEAST_RUNS, _CLOSED_ROUNDS = 4, 3
+_LEAST_RUNS, _CLOSED_ROUNDS = 3, 3
 _CALIBRATION, _RATES = "calibration", "rates"
 
 
@@ -61,13 +61,15 @@ class WorkflowBench:
         self.progress.measuring(stage.cells)
         for repetitions in stage.block_repetitions():
             for kinds in stage.groups():
-                arms = [arm for arm in stage.arms if arm.engine in kinds]
-                if self._missing(arms, stage.places, repetitions) and not self._over():
-                    self._block(stage, arms, kinds, repetitions)
+                arms = [
+                    arm for arm in stage.arms if arm.engine in kinds and self._missing([arm], stage.places, repetitions)
+                ]
+                if arms and not self._over():
+                    self._block(stage, arms, engines(tuple(arms)), repetitions)
 
     def cells(self, stage: Stage, place: Place) -> dict[str, list[Cell]]:
         """What there is of a stage, by arm: those repetitions that all of its arms have."""
-        numbers = range(1, stage.repetitions + 1)
+        numbers = stage.numbers
         found = {
             arm.name: {n: cell for n in numbers if (cell := self.store.cell(_key(arm, place, n)))} for arm in stage.arms
         }
@@ -77,7 +79,7 @@ class WorkflowBench:
 
     def missing(self, stage: Stage) -> int:
         """Cells of a stage that are not measured."""
-        return self._missing(stage.arms, stage.places, range(1, stage.repetitions + 1))
+        return self._missing(stage.arms, stage.places, stage.numbers)
 
     @property
     def calibrated(self) -> bool:
@@ -110,7 +112,7 @@ class WorkflowBench:
             self.store.save(_RATES, rates.with_rate(place.workload, place.load, found))
         return found
 
-    def engines(self, arms: Sequence[Arm]) -> dict[str, EngineRecord]:
+    def engine_records(self, arms: Sequence[Arm]) -> dict[str, EngineRecord]:
         """What the engines of some arms said of themselves when they were measured."""
         names = dict.fromkeys(arm.engine.name for arm in arms)
         return {name: record for name in names if (record := self.store.load(f"engine.{name}", EngineRecord))}
@@ -135,7 +137,7 @@ class WorkflowBench:
             await self._calibrate_on(measurements[self.default.name])
 
     async def _calibrate_on(self, measurement: Measurement) -> None:
-        await self._warm_up(measurement, _PLAIN, {WORKLOAD})
+        await self._warm_up(measurement, _PLAIN, WORKLOAD)
         flops = LimitProbe(str(measurement.engine.record.resolved["dtype"])).measure().flops
         self.store.save(_CALIBRATION, await calibrate(measurement, self.source, flops))
 
@@ -144,8 +146,7 @@ class WorkflowBench:
             for name, measurement in measurements.items():
                 self.store.save(f"engine.{name}", measurement.engine.record)
             for arm in arms:
-                workloads = {place.workload for place in stage.places}
-                await self._warm_up(measurements[arm.engine.name], arm.client, workloads)
+                await self._warm_up(measurements[arm.engine.name], arm.client, stage.places[0].workload)
             if self.store.load(_CALIBRATION, CalibrationRecord) is None:
                 await self._calibrate_on(measurements[self.default.name])
             for number in repetitions:
@@ -173,12 +174,11 @@ class WorkflowBench:
             self._prepared[key] = self.source.prepare(self.source.jobs(place.workload, rate, runs, number))
         return self._prepared[key]
 
-    async def _warm_up(self, measurement: Measurement, client: str, workloads: set[str]) -> None:
+    async def _warm_up(self, measurement: Measurement, client: str, workload: str) -> None:
         """oneDNN generates code for shapes that it has not seen, and each client's steps have shapes of their own."""
-        for workload in sorted(workloads):
-            await measurement.flush()
-            jobs = self.source.jobs(workload, None, _WARM_UP_RUNS, _WARM_UP_SEED)
-            await measurement.load(new_client(client), self.source.prepare(jobs), _WARM_UP_RUNS)
+        await measurement.flush()
+        jobs = self.source.jobs(workload, None, _WARM_UP_RUNS, _WARM_UP_SEED)
+        await measurement.load(new_client(client), self.source.prepare(jobs), _WARM_UP_RUNS)
 
 
 def _key(arm: Arm, place: Place, number: int) -> CellKey:

@@ -13,6 +13,8 @@ from sglang_ext.bench.workflows.plan import CLOSED, KNEE, Mode, Place, Stage
 _ASSUMED = ("mixed-64/plain", "mixed-128/plain", "mixed-128/prewarm", "interval-4/plain")
 # The first workload at every load; the others, the parts and the closed loop at one, less often.
 _FEW, _BLOCKS = 3, 2
+# Parts of Grape have repetitions of their own, so that all arms of that comparison take turns.
+_OF_PARTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,10 @@ class Choice:
             repetitions = self.repetitions if self.mode.name == "quick" else min(_FEW, self.repetitions)
             return [Stage(workload, arms, tuple(Place(workload, load) for load in loads), repetitions)]
         few, knee = min(_FEW, self.repetitions), (Place(workload, KNEE),)
+        parts = self.names.arms((GRAPE, *with_default(()), ABLATIONS))
         return [
             Stage(workload, arms, tuple(Place(workload, load) for load in self.loads), self.repetitions, _BLOCKS),
-            Stage(ABLATIONS, self.names.arms((GRAPE, *with_default(()), ABLATIONS)), knee, few),
+            Stage(ABLATIONS, parts, knee, _OF_PARTS, first=self.repetitions + 1),
             Stage(CLOSED, arms, (Place(workload, CLOSED),), few),
         ]
 

@@ -86,7 +86,7 @@ class Measurement:
 
 async def _all_lines(log: StepLog, done: list[Done]) -> tuple[list[Launch], list[End]]:
     """The steps of some runs. A client may hear of its last token before the end of that step is written."""
-    wanted = sum(sum(streams.work.outputs.values()) for _, _, streams in done)
+    wanted = sum(len(stream.ids) for _, _, streams in done for stream in streams.by_task.values())
     until = time.monotonic() + _REST_SECONDS
     while True:
         launches, ends = log.lines()

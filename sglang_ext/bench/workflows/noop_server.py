@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 
 from sglang_ext.bench.clients import PlainClient
+from sglang_ext.bench.run_work import RunWork
 from sglang_ext.bench.workflows.load import LoadRun
 from sglang_ext.bench.workflows.prepared import Prepared
 from sglang_ext.driver.server_engine import ServerEngine
@@ -41,7 +42,7 @@ async def client_cost(prepared: Prepared) -> tuple[float, float]:
 async def _run_all(prepared: Prepared, factor: int) -> int:
     """Run everything with outputs `factor` times as long; returns the tokens."""
     works = tuple(
-        type(work)(work.plans, {name: factor * tokens for name, tokens in work.outputs.items()}, work.codec)
+        RunWork(work.plans, {name: factor * tokens for name, tokens in work.outputs.items()}, work.codec)
         for work in prepared.works
     )
     with _serving() as url:

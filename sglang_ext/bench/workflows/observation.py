@@ -36,11 +36,9 @@ def recorded(done: Done, times: Mapping[str, Sequence[float]]) -> RecordedRun:
     tasks = []
     for name, plan in streams.work.plans.items():
         stamps = times.get(request_id(streams.run, plan.index), ())
-        if len(stamps) != streams.work.outputs[name]:
-            raise EngineError(
-                f"the engine's steps gave {len(stamps)} tokens to task {name!r}, its client got "
-                f"{streams.work.outputs[name]}"
-            )
+        got = len(streams.by_task[name].ids)
+        if len(stamps) != got:
+            raise EngineError(f"the engine's steps gave {len(stamps)} tokens to task {name!r}, its client got {got}")
         tasks.append(RecordedTask(name=name, upstream=plan.upstream, token_s=tuple(stamps)))
     return RecordedRun(index=job.index, workload=job.workload, submitted_s=submitted, tasks=tuple(tasks))
 

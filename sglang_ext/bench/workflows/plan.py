@@ -12,8 +12,9 @@ ModeName = Literal["quick", "screen", "full"]
 
 # Engines that are alive at once; those that are not measured sleep.
 TOGETHER = 4
-# On two cores: an engine's start with its warm-up, and what a cell takes beside the time in which runs arrive.
-START_S, TAIL_S, CALIBRATION_S = 35.0, 8.0, 60.0
+# As measured on two cores: an engine's start, an arm's warm-up, and what a cell takes beside the time in which runs
+# arrive.
+START_S, WARM_UP_S, TAIL_S, CALIBRATION_S = 33.0, 10.0, 5.0, 45.0
 KNEE, BUSY, HALF, CLOSED = "knee", "busy", "half", "closed"
 NAMED = (HALF, KNEE, BUSY)
 
@@ -36,7 +37,7 @@ class Mode:
 MODES: dict[str, Mode] = {
     "quick": Mode("quick", ("search",), (KNEE,), 3, 20.0, 12 * 60),
     "screen": Mode("screen", ("search", "code", "summary"), (KNEE,), 1, 18.0, 40 * 60),
-    "full": Mode("full", ("search", "code", "summary"), (HALF, KNEE, BUSY), 5, 18.0, 100 * 60),
+    "full": Mode("full", ("search", "code", "summary"), (HALF, KNEE, BUSY), 5, 13.0, 100 * 60),
 }
 
 
@@ -54,8 +55,9 @@ class Stage:
 
     Args:
         places: each with every arm.
-        repetitions: by number, from 1.
-        blocks: for how many of them the engines are started anew.
+        repetitions: how many.
+        blocks: into which they are divided; for each the engines are started anew.
+        first: the number of the first repetition; other numbers are other runs.
     """
 
     name: str
@@ -63,10 +65,16 @@ class Stage:
     places: tuple[Place, ...]
     repetitions: int
     blocks: int = 1
+    first: int = 1
+
+    @property
+    def numbers(self) -> range:
+        """Of its repetitions."""
+        return range(self.first, self.first + self.repetitions)
 
     def block_repetitions(self) -> list[list[int]]:
         """The numbers of the repetitions of each block, about as many in each."""
-        numbers = list(range(1, self.repetitions + 1))
+        numbers = list(self.numbers)
         blocks = min(self.blocks, self.repetitions)
         return [numbers[len(numbers) * b // blocks : len(numbers) * (b + 1) // blocks] for b in range(blocks)]
 
@@ -81,8 +89,8 @@ class Stage:
 
     def estimate_s(self, seconds: float) -> float:
         """How long it takes, about. Args: seconds: in which the runs of a cell arrive."""
-        starts = len(engines(self.arms)) * len(self.block_repetitions())
-        return starts * START_S + self.cells * (seconds + TAIL_S)
+        block_s = len(engines(self.arms)) * START_S + len(self.arms) * WARM_UP_S
+        return len(self.block_repetitions()) * block_s + self.cells * (seconds + TAIL_S)
 
 
 def time_plan(stages: Sequence[Stage], seconds: float, calibrated: bool) -> list[tuple[str, float]]:

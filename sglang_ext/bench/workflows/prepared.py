@@ -40,12 +40,14 @@ class RunSource:
         tokenizer: the model's folder.
         folder: real inputs; None: the built-in ones.
         stamps: the arrivals of a trace; None: a Poisson process.
+        forced: outputs of a forced length; else of the length that the model chooses.
     """
 
     tokenizer: Path
     folder: Path | None = None
     chat: float = 0.0
     stamps: tuple[float, ...] | None = None
+    forced: bool = True
     _sources: dict[str, JobSource] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,7 +60,9 @@ class RunSource:
     def jobs(self, workload: str, rate: float | None, number: int, seed: int) -> list[Job]:
         """Args: rate: runs per second; None: of a closed loop. Raises InputError if the inputs cannot be used."""
         if workload not in self._sources:
-            self._sources[workload] = JobSource(find(workload), Items(self.folder), self.chat, count=self._count)
+            self._sources[workload] = JobSource(
+                find(workload), Items(self.folder), self.chat, forced=self.forced, count=self._count
+            )
         arrivals: Arrivals = Poisson(rate or _CLOSED_RATE)
         if self.stamps is not None and rate is not None:
             arrivals = Replayed(self.stamps, rate)
@@ -68,7 +72,7 @@ class RunSource:
         works = []
         for job in jobs:
             plans = plan_tasks(job.program, job.inputs, self._encoder)
-            works.append(RunWork(plans, job.outputs, self._encoder.text))
+            works.append(RunWork(plans, job.outputs, self._encoder.text, job.forced))
         given = [
             [job.arrival_s, job.outputs, [[s.model_dump() for s in plan.segments] for plan in work.plans.values()]]
             for job, work in zip(jobs, works, strict=True)

@@ -53,7 +53,7 @@ class Session:
             calibration=calibration,
             ttft_s=slo.ttft_s,
             tbt_s=slo.tbt_s,
-            engines=self.bench.engines(arms),
+            engines=self.bench.engine_records(arms),
             arms={
                 arm.name: ArmRecord(engine=arm.engine.name, client=arm.client, stock=arm.stock, about=arm.about)
                 for arm in arms

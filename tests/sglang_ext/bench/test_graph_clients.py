@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from sglang_ext.bench.clients import HeldClient, PlainClient, PrewarmClient
+from sglang_ext.driver.engine_client import Chunk
 from tests.sglang_ext.bench.fake_source import FakeSource
 from tests.sglang_ext.bench.works import work
 
@@ -98,3 +100,26 @@ def test_names_of_requests_are_no_beginnings_of_others(client):
     source, _ = run(client)
     rids = sorted(request.rid for request in source.requests)
     assert not any(b.startswith(a) for a, b in pairwise(rids))
+
+
+class Ending(FakeSource):
+    """Ends each output with token 9 as its third, whatever is asked for."""
+
+    async def generate(self, request):
+        self.requests.append(request)
+        for number in (7, 8, 9):
+            await asyncio.sleep(0)
+            finish = {"type": "stop", "matched": 9} if number == 9 else None
+            yield Chunk((number,), finish, {"prompt_tokens": 1, "cached_tokens": 0})
+
+
+@pytest.mark.parametrize("client", [PlainClient(), HeldClient()])
+def test_outputs_that_the_model_ends(client):
+    source = Ending()
+    own = replace(work(DIAMOND, OUTPUTS), forced=False)
+    streams = asyncio.run(client.run(source, own))
+    assert all(stream.ids == [7, 8, 9] for stream in streams.by_task.values())
+    # Readers do not get what ended it.
+    assert streams.prefix(own.plans["d"], 1)[0] == [4000] * 7 + [7, 8] * 2
+    for request in source.requests:
+        assert request.sampling["temperature"] == 0.0 and "ignore_eos" not in request.sampling

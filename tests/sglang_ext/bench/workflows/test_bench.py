@@ -19,7 +19,7 @@ from tests.sglang_ext.bench.workflows.test_results import CALIBRATION
 
 NAMES = ArmNames("deadline", 40, 3)
 ARMS = NAMES.arms(("grape", "default/plain", "default/prewarm"))
-PLACES = (Place("search", "knee"), Place("code", "0.2"))
+PLACES = (Place("search", "knee"), Place("code", "0.1"))
 
 
 class Killed(Exception):
@@ -83,7 +83,7 @@ def make(tmp_path, monkeypatch):
         monkeypatch.setattr(bench_module, "EngineGroup", engines)
         store = CellStore(tmp_path, {})
         store.save("calibration", CALIBRATION)
-        store.save("rates", Rates().with_rate("search", "knee", 0.5).with_rate("code", "0.2", 0.2))
+        store.save("rates", Rates().with_rate("search", "knee", 0.5).with_rate("code", "0.1", 0.1))
         progress = SimpleNamespace(starting=None, measuring=lambda n: None, measured=lambda what: None)
         default = NAMES.default().engine
         return WorkflowBench(None, FakeSource(), store, default, 20.0, 40.0, 3.0, 4, limit_s=limit_s, progress=progress)
@@ -158,4 +158,4 @@ def test_all_arms_of_a_repetition_get_the_same_runs(make):
     bench = make(engines)
     bench.run(stage(1))
     own = [asked for asked in bench.source.asked if asked[1] is not None]
-    assert own == [("search", 0.5, 10, 1), ("code", 0.2, 4, 1)]
+    assert own == [("search", 0.5, 10, 1), ("code", 0.1, 3, 1)]

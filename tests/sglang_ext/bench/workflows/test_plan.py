@@ -14,6 +14,7 @@ from sglang_ext.bench.workflows.plan import (
     START_S,
     TAIL_S,
     TOGETHER,
+    WARM_UP_S,
     Place,
     Stage,
     time_plan,
@@ -45,7 +46,7 @@ def test_engines_that_are_alive_together_are_few():
 def test_time_counts_starts_and_cells():
     # Four arms on three engines.
     assert stage(5, 2).cells == 4 * 2 * 5
-    assert stage(5, 2).estimate_s(20.0) == 3 * 2 * START_S + 40 * (20 + TAIL_S)
+    assert stage(5, 2).estimate_s(20.0) == 2 * (3 * START_S + 4 * WARM_UP_S) + 40 * (20 + TAIL_S)
     plan = time_plan([stage(5, 2)], 20.0, calibrated=False)
     assert [seconds for _, seconds in plan] == [CALIBRATION_S, stage(5, 2).estimate_s(20.0)]
     assert len(time_plan([stage(5, 2)], 20.0, calibrated=True)) == 1
