@@ -54,6 +54,8 @@ class EngineSettings:
         policy: the scheduling policy, by name.
         policy_off: parts of it that are switched off, a comma list of names.
         eviction: who gives KV back first under pressure, by name.
+        profile: the measured cost of steps that a policy starts from: `auto`, one of this engine in the cache
+            folder; the path of a file; `off`, none.
         slo_ttft, slo_tbt: latency objectives of requests without their own, such as `250ms`, `1.5s` or `3x`
             (unloaded decode steps); empty means none.
         prefill_budget: tokens of prefill per step beside decodes, complete prompts included, in the policy
@@ -77,6 +79,7 @@ class EngineSettings:
     policy: str = "budget"
     policy_off: str = ""
     eviction: str = "distance"
+    profile: str = "auto"
     slo_ttft: str = ""
     slo_tbt: str = ""
     prefill_budget: int = 64

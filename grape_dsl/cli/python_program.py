@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
-from grape_dsl.diagnostics import naming_hint
+from grape_dsl.cli import missing_extra
+from grape_dsl.diagnostics import Diagnostic, DiagnosticError, Span, naming_hint
 from grape_dsl.workflow import Workflow
 
 DEFAULT_NAME = "workflow"
@@ -23,12 +25,21 @@ def python_workflow(name: str) -> Workflow | None:
 
     Raises:
         ProgramError: the file or module cannot be read, or holds no such workflow.
-        DiagnosticError: the program in it has errors.
+        DiagnosticError: the program in it has errors, or its Python code fails: `python-error`.
+        ImportError: it needs a package that one of Grape's extras brings.
     """
     path, _, attribute = name.rpartition(":") if not Path(name).exists() and ":" in name else (name, "", "")
     if not (path.endswith(".py") or attribute or _is_module(path)):
         return None
-    return _workflow(_module(path), path, attribute or None)
+    try:
+        module = _module(path)
+    except (ProgramError, DiagnosticError):
+        raise
+    except Exception as error:
+        if isinstance(error, ImportError) and missing_extra(error):
+            raise
+        raise DiagnosticError([_failure(error, path)]) from error
+    return _workflow(module, path, attribute or None)
 
 
 def _is_module(name: str) -> bool:
@@ -53,6 +64,23 @@ def _module(path: str) -> ModuleType:
     sys.modules[file.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _failure(error: Exception, path: str) -> Diagnostic:
+    """What a program's code raised, at the line of the program that led to it, else where it was raised."""
+    if isinstance(error, SyntaxError) and error.filename:
+        file, line, message = error.filename, error.lineno or 1, error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        frame = next((f for f in reversed(frames) if Path(f.filename) == Path(path)), frames[-1])
+        file, line, message = frame.filename, frame.lineno or 1, str(error)
+    span = Span(file, 0, 0, line, 1, line, 1)
+    return Diagnostic(
+        "python-error",
+        f"the program's Python code fails: {type(error).__name__}{': ' if message else ''}{message}",
+        span,
+        f"`python {path}` shows the whole way to it" if path.endswith(".py") else None,
+    )
 
 
 def _workflow(module: ModuleType, path: str, name: str | None) -> Workflow:

@@ -125,7 +125,7 @@ class EngineArm:
     @asynccontextmanager
     async def _decoding(self, point: Mixed) -> AsyncIterator[None]:
         """As many sequences decode as long as the block runs."""
-        requests = [_request(self._text.row(row, point.context), LONG_OUTPUT) for row in range(point.batch)]
+        requests = [new_request(self._text.row(row, point.context), LONG_OUTPUT) for row in range(point.batch)]
         readers = [asyncio.create_task(self._drain(request)) for request in requests]
         try:
             yield
@@ -139,7 +139,7 @@ class EngineArm:
             pass
 
     async def _read(self, ids: list[int], tokens: int) -> None:
-        await TokenStream("of the benchmark", tokens).read(self._source, _request(ids, tokens))
+        await TokenStream("of the benchmark", tokens).read(self._source, new_request(ids, tokens))
 
 
 def alone(steps: Sequence[Step], batch: int) -> list[Step]:
@@ -153,7 +153,7 @@ def _median(steps: Sequence[Step]) -> PointSample | None:
     return PointSample(seconds=median(step.seconds for step in steps), steps=len(steps))
 
 
-def _request(ids: list[int], tokens: int) -> GenerateRequest:
+def new_request(ids: list[int], tokens: int) -> GenerateRequest:
     sampling: dict[str, Any] = {
         "temperature": 0.0,
         "max_new_tokens": tokens,

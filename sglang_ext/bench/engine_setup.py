@@ -33,6 +33,8 @@ _RESOLVED = (
     "page_size",
     "tp_size",
     "max_total_num_tokens",
+    "max_running_requests",
+    "max_req_input_len",
 )
 
 
@@ -50,17 +52,20 @@ class EngineSetup:
     Args:
         flags: SGLang's own, for every engine.
         own: names of flags that this benchmark sets or relies on, beside those that every one does.
+        pool: tokens of KV of each engine unless the flags say so; None: as the engine takes them by itself.
 
     Raises:
         InputError: a flag that SGLang does not know, or one that the benchmark sets.
     """
 
-    def __init__(self, model: str, flags: Sequence[str], own: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: str, flags: Sequence[str], own: Sequence[str] = (), pool: int | None = _POOL_TOKENS
+    ) -> None:
         given = parse_flags(flags)
         for name in (*_OWN_FLAGS, *own):
             if name in given:
                 raise InputError(f"--{name.replace('_', '-')} is set by the benchmark itself; leave it out")
-        settings = {"max_total_tokens": _POOL_TOKENS} | with_defaults(model, given)
+        settings = ({} if pool is None else {"max_total_tokens": pool}) | with_defaults(model, given)
         self.model = model
         self.on_cpu = current_platform.device_type == "cpu"
         self._flags = [

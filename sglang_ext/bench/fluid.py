@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict
 
@@ -39,9 +40,10 @@ class FluidLimit(BaseModel):
                 tokens=round(sum(step.tokens for step in busy) / len(decoding)),
                 kv=round(sum(step.kv for step in busy) / len(decoding)),
                 attention=sum(step.attention for step in busy) / len(decoding),
+                pieces=round(sum(step.pieces for step in busy) / len(decoding)),
             )
             for step in decoding:
-                gap = cost.time(Load(step.rows, spread.tokens, spread.kv, spread.attention))
+                gap = cost.time(replace(spread, rows=step.rows))
                 gaps += [gap] * step.rows
         if not gaps:
             return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import version
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
+
+from sglang_ext.engine.cpu.machine import processor
 
 
 class Machine(BaseModel):
@@ -28,7 +29,7 @@ def this_machine() -> Machine:
 
     return Machine(
         system=platform.platform(),
-        processor=_processor(),
+        processor=processor(),
         cpus=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         accelerator=torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
@@ -43,12 +44,3 @@ def load_average() -> float:
 
 def versions() -> dict[str, str]:
     return {name: version(name) for name in ("grape-dsl", "sglang", "torch")} | {"python": platform.python_version()}
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

@@ -15,6 +15,7 @@ class RecordedStep:
         kv: tokens of KV that it read.
         attention: sum over its pieces of tokens x (context + tokens / 2).
         waiting: requests that would have decoded and did not.
+        pieces: of prompts in it.
     """
 
     start_s: float
@@ -24,6 +25,7 @@ class RecordedStep:
     kv: int
     attention: float
     waiting: int = 0
+    pieces: int = 0
 
     @property
     def seconds(self) -> float:

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from grape_dsl.cli import ExitCode
+from sglang_ext.commands.engine_profile import profile_line
 from sglang_ext.commands.failures import reported
 from sglang_ext.commands.installation import Report, look
 from sglang_ext.commands.model_progress import fetch_embedded_model
@@ -73,6 +74,7 @@ def _show(report: Report, states: list[Any] | None) -> None:
         "cpus": report.cpus,
         **{f"default {name}": value for name, value in report.defaults.items()},
         **{group: ", ".join(found) or "none" for group, found in report.plugins.items()},
+        "profiles": f"{report.profiles}, {report.profiles_folder}",
         "embedded model": f"{report.embedded_model}, {report.embedded_model_folder}",
         **{f"GRAPE_{name.upper()}": value for name, value in report.settings.items()},
     }
@@ -80,6 +82,7 @@ def _show(report: Report, states: list[Any] | None) -> None:
         hooks = {} if state is None else state["hooks"]
         rows[f"engine, scheduler {rank}"] = "no plugin" if state is None else f"plugin {state['version']} applied"
         rows |= {f"  {hook}": "applied" if applied else "not applied" for hook, applied in hooks.items()}
+        rows |= {} if state is None else {"  profile": profile_line(state)}
         rows |= {f"  {name}": count for name, count in (state or {}).get("counts", {}).items()}
     width = max(len(name) for name in rows)
     for name, value in rows.items():

@@ -14,6 +14,7 @@ from sglang_ext import embedded_model
 from sglang_ext.engine.cpu.defaults import described
 from sglang_ext.engine.cpu.native.library import described as native_described
 from sglang_ext.engine.plugin import SUPPORTED_SGLANG
+from sglang_ext.profile import store
 from sglang_ext.settings import CpuKernel, EngineSettings, SettingsError, unknown_settings
 
 DISTRIBUTION = "grape-dsl"
@@ -30,6 +31,7 @@ class Report:
     Args:
         device: `cpu`, or the accelerator's name.
         defaults: what is set without an accelerator where flags do not, with the reason; empty with one.
+        profiles: how many there are, whatever engines they are of; only an engine knows which one fits it.
         plugins: by entry-point group, `NAME (DISTRIBUTION)` of each plugin that SGLang finds.
         problems: each a sentence that says what to do.
     """
@@ -45,6 +47,8 @@ class Report:
     settings: dict[str, Any]
     embedded_model: str
     embedded_model_folder: str
+    profiles: int
+    profiles_folder: str
     problems: list[str] = field(default_factory=list)
 
 
@@ -65,6 +69,8 @@ def look(environ: Mapping[str, str] = os.environ) -> Report:
         settings=settings,
         embedded_model=embedded_model.state(),
         embedded_model_folder=str(embedded_model.folder()),
+        profiles=len(store.stored()),
+        profiles_folder=str(store.folder()),
         problems=[
             *_version_problems(_version("sglang")),
             *plugin_problems(found, environ, on_cpu=device == "cpu"),

@@ -20,6 +20,7 @@ from grape_dsl.cli.program_file import compile_program
 from grape_dsl.cli.python_program import ProgramError
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
+from sglang_ext.commands.engine_profile import profile_line
 from sglang_ext.commands.failures import reported, warn
 from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
@@ -30,6 +31,7 @@ from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
 from sglang_ext.driver.errors import InputError
 from sglang_ext.driver.inputs import complete_inputs, read_objects, read_options
+from sglang_ext.driver.plugin_proof import plugin_state
 from sglang_ext.driver.run_factory import Streaming, check_program
 from sglang_ext.driver.timeline import Timeline
 from sglang_ext.settings import unknown_settings
@@ -44,6 +46,8 @@ class _Options:
     progress: bool
     timeline: Path | None
     no_streaming: bool
+    policy: str | None
+    policy_off: str | None
     timeout: float | None
     model: str | None
     url: str | None
@@ -78,6 +82,8 @@ class _Options:
     metavar="N",
     help="Tokens per chunk of a streamed output.",
 )
+@click.option("--policy", metavar="NAME", help="The engine's scheduling policy: budget, deadline, paper or stock.")
+@click.option("--policy-off", metavar="A,B", help="Parts of the policy that are switched off.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Limit of each run in seconds."
 )
@@ -125,6 +131,8 @@ def _run(
     try:
         engine = new_engine(options, log, _settings(flags))
         with started(engine, log):
+            if options.verbose:
+                click.echo(f"profile: {profile_line(plugin_state(engine.info.states))}", err=True)
             # A table that is drawn anew and running text do not share a terminal.
             held = io.StringIO() if options.progress and sys.stdout.isatty() else None
             failed = _execute(engine, program, values, _output(program, options, many, held or sys.stdout), options)
@@ -152,7 +160,16 @@ def new_engine(options: _Options, log: EngineLog | None, settings: dict[str, Any
     if model is None and options.url is None:
         model = str(fetch_embedded_model(Console(stderr=True)))
     streaming: Streaming | None = "off" if options.no_streaming else None
-    return Engine(model, url=options.url, tokenizer=options.tokenizer, streaming=streaming, log=log, **settings)
+    return Engine(
+        model,
+        url=options.url,
+        tokenizer=options.tokenizer,
+        streaming=streaming,
+        policy=options.policy,
+        policy_off=options.policy_off,
+        log=log,
+        **settings,
+    )
 
 
 def _output(program: CompiledWorkflow, options: _Options, many: bool, out: IO[str]) -> RunOutput:

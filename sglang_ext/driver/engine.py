@@ -18,6 +18,7 @@ from sglang_ext.driver.errors import EngineError, InputError
 from sglang_ext.driver.events import Event
 from sglang_ext.driver.loop_thread import Job, LoopThread
 from sglang_ext.driver.plugin_proof import require_plugin
+from sglang_ext.driver.policy_choice import policy_variables
 from sglang_ext.driver.record import Record
 from sglang_ext.driver.run_factory import RunFactory, Streaming
 
@@ -37,6 +38,8 @@ class Engine:
             fixed start of a prompt is prefilled early. `off`: a task is submitted when its inputs are
             complete.
         edge_weight: tokens per streamed chunk; None: the compiler's default.
+        policy: the scheduling policy's name (docs/running.md); None: GRAPE_POLICY, or the default.
+        policy_off: parts of it that are switched off, a comma list; None: GRAPE_POLICY_OFF, or none.
         plugin: False allows an engine without the Grape plugin; it takes `streaming="off"` only.
         log: what SGLang prints goes there; None: SGLang prints errors only.
         client: an engine of another kind.
@@ -55,6 +58,8 @@ class Engine:
         tokenizer: str | os.PathLike[str] | None = None,
         streaming: Streaming | None = None,
         edge_weight: int | None = None,
+        policy: str | None = None,
+        policy_off: str | None = None,
         plugin: bool = True,
         log: EngineLog | None = None,
         client: EngineClient | None = None,
@@ -64,6 +69,11 @@ class Engine:
             raise InputError("an engine without the plugin runs workflows with streaming = 'off' only")
         if edge_weight is not None and edge_weight < 1:
             raise InputError(f"edge_weight is at least 1 token, not {edge_weight}")
+        if url is not None and not (policy is None and policy_off is None):
+            raise InputError(
+                f"the policy of the server {url} is set where it is started, with GRAPE_POLICY and GRAPE_POLICY_OFF"
+            )
+        own = policy_variables(policy, policy_off) if url is None and client is None else {}
         self._streaming = streaming
         self._edge_weight = edge_weight
         self._plugin = plugin
@@ -73,7 +83,7 @@ class Engine:
             url,
             None if tokenizer is None else os.fspath(tokenizer),
             settings if url or log else {"log_level": "error", **settings},
-            {"GRAPE_STREAMING": streaming} if streaming in ("on", "static") else {},
+            own | ({"GRAPE_STREAMING": streaming} if streaming in ("on", "static") else {}),
         )
         self._loop: LoopThread | None = None
         self._quit: QuitSignal | None = None

@@ -5,6 +5,7 @@ docs/record.md explains the fields, docs/grape.record.schema.json is their JSON 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -51,6 +52,37 @@ class TokenLogprob(_Model):
     top: list[TopLogprob] = []
 
 
+class Objective(_Model):
+    bound_s: float = Field(
+        gt=0, description="Seconds; a bound in decode steps with the engine's unloaded step at the task's end."
+    )
+    met: bool
+
+
+class TaskSlo(_Model):
+    """Latency of a task on the engine's clock, and whether its objectives were met; null where it has none."""
+
+    ttft: Objective | None
+    tbt: Objective | None
+    ttft_s: float | None = Field(description="Seconds from the complete prompt to the first token; null without one.")
+    worst_gap_s: float | None = Field(description="The longest time between two tokens; null with less than two.")
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> TaskSlo:
+        """What the engine's figures of a finished task say."""
+        ttft_s, worst_gap_s = figures["ttft_s"], figures["worst_gap_s"]
+        return cls(
+            ttft=_objective(figures["ttft_bound_s"], ttft_s),
+            tbt=_objective(figures["tbt_bound_s"], worst_gap_s),
+            ttft_s=ttft_s,
+            worst_gap_s=worst_gap_s,
+        )
+
+
+def _objective(bound_s: float | None, took_s: float | None) -> Objective | None:
+    return None if bound_s is None else Objective(bound_s=bound_s, met=took_s is None or took_s <= bound_s)
+
+
 class TaskRecord(_Model):
     """One task of a run. What a task that failed or never ran did not reach is null."""
 
@@ -65,6 +97,7 @@ class TaskRecord(_Model):
     first_token_s: float | None = Field(description="Seconds from the run's submission to the task's first token.")
     end_s: float | None = Field(description="Seconds from the run's submission to the task's end.")
     finish_reason: str | None = Field(description="`stop`, `length`, `abort`; null if the task never ended.")
+    slo: TaskSlo | None = Field(description="Null for a task that did not finish, and with streaming off.")
     logprobs: list[TokenLogprob] | None = Field(
         default=None,
         description="With option `logprobs`: every token that the model produced, a closing EOS or stop included.",
@@ -80,6 +113,9 @@ class RunSettings(_Model):
     engine: str = Field(description="`embedded`, or the URL of the server.")
     sglang: str = Field(description="SGLang's version.")
     grape: str | None = Field(description="The plugin's version in the engine; null on an engine without it.")
+    profile: str | None = Field(
+        description="The file of measured costs that the engine's policy started from; null without one."
+    )
     timeout: float | None = Field(description="Limit of the run in seconds.")
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from grape_dsl.task import Latency as Bound
 from sglang_ext.driver.engine_client import GenerateRequest
 from sglang_ext.driver.prompts import TaskPlan
 from sglang_ext.driver.sampling import logprob_count, sampling_params
-from sglang_ext.tasks.hint import Known, TaskHint, Timeouts, envelope, input_ids, request_id
+from sglang_ext.tasks.hint import Known, Latency, Slo, TaskHint, Timeouts, envelope, input_ids, request_id
 
 
 class FinishedOutput(Protocol):
@@ -58,13 +59,11 @@ def _request(run: str, plan: TaskPlan, ids: list[int], hint: dict[str, object] |
     )
 
 
-def _objectives(plan: TaskPlan) -> dict[str, dict[str, float]] | None:
-    """The task's SLO: each bound as `{"seconds": s}` or, in multiples of the unloaded decode step, `{"steps": n}`."""
-    if plan.options.slo is None:
-        return None
-    bounds = {"ttft": plan.options.slo.ttft, "tbt": plan.options.slo.tbt}
-    return {
-        name: {"seconds": bound.seconds} if bound.seconds is not None else {"steps": bound.steps or 0.0}
-        for name, bound in bounds.items()
-        if bound is not None
-    }
+def _objectives(plan: TaskPlan) -> Slo | None:
+    """The task's own objectives."""
+    slo = plan.options.slo
+    return None if slo is None else Slo(ttft=_latency(slo.ttft), tbt=_latency(slo.tbt))
+
+
+def _latency(bound: Bound | None) -> Latency | None:
+    return None if bound is None else Latency(seconds=bound.seconds, steps=bound.steps)

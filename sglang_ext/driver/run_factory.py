@@ -89,6 +89,7 @@ class RunFactory:
             engine=self.info.name,
             sglang=self.info.sglang,
             grape=None if self._plugin is None else str(self._plugin.get("version")),
+            profile=((self._plugin or {}).get("profile") or {}).get("file"),
             timeout=timeout,
         )
         return Run(self.client, program, plans, values, self._reader, settings, index=index, emit=emit)

@@ -13,7 +13,7 @@ from sglang_ext.driver.engine_client import Chunk, EngineClient, GenerateRequest
 from sglang_ext.driver.errors import RequestRefused
 from sglang_ext.driver.events import Event, TaskSubmitted, Token
 from sglang_ext.driver.prompts import TaskPlan
-from sglang_ext.driver.record import ErrorKind, RunError, TaskRecord, TokenLogprob
+from sglang_ext.driver.record import ErrorKind, RunError, TaskRecord, TaskSlo, TokenLogprob
 from sglang_ext.driver.task_output import TaskOutput
 
 # SGLang's words and the plugin's; both answer 400 to this and to other faults of a request.
@@ -172,6 +172,7 @@ class TaskCall:
             first_token_s=self._first_token_s,
             end_s=self._end_s,
             finish_reason=finish,
+            slo=TaskSlo.of(early["slo"]) if "slo" in early else None,
             logprobs=None if self.plan.options.logprobs in (None, False) else self._logprobs,
         )
 

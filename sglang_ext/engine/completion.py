@@ -31,6 +31,12 @@ def too_long(scheduler: Any, req: TaskRequest) -> str | None:
     return None
 
 
+def room(scheduler: Any, req: TaskRequest) -> int:
+    """Tokens that can still come before it is too long; negative if it is."""
+    context = scheduler.model_config.context_len - (req.asked_max_new_tokens or 0)
+    return int(min(context, scheduler.max_req_input_len - 1)) - req.task.certain_length
+
+
 def complete_prompt(scheduler: Any, req: TaskRequest) -> str | None:
     """Set what depends on the whole prompt; returns what is wrong with it, or None."""
     length = len(req.origin_input_ids)

@@ -15,7 +15,7 @@ from sglang_ext.settings import SettingsError
 class EventLog:
     """Appends events to a file; without a path it does nothing.
 
-    Every line has `t` (seconds on the engine's clock), `event`, `run` and `task`. Events: `state`,
+    Every line has `t` (seconds on the engine's clock), `step`, `event`, `run` and `task`. Events: `state`,
     `piece` (ids [start, end) launched, of which `streamed` came through a hole; `complete` once the
     whole prompt is known), `tokens` (output ids that became known) and `upstreams_ended` (with the
     prompt tokens in KV at that moment).
@@ -25,6 +25,7 @@ class EventLog:
     """
 
     def __init__(self, path: str) -> None:
+        self.step = 0
         self._file: IO[str] | None = _open(path) if path else None
 
     def state(self, req: PiecewiseRequest, note: str | None = None) -> None:
@@ -35,7 +36,7 @@ class EventLog:
         if not isinstance(req, TaskRequest):
             return
         piece = req.pieces[-1]
-        span = {"step": piece.step, "start": piece.start, "end": piece.end, "streamed": piece.streamed}
+        span = {"start": piece.start, "end": piece.end, "streamed": piece.streamed}
         self._write("piece", req, **span, complete=req.task.complete, last=last)
 
     def tokens(self, req: TaskRequest, count: int) -> None:
@@ -48,7 +49,7 @@ class EventLog:
         if self._file is None:
             return
         hint = req.task.hint
-        line = {"t": time.monotonic(), "event": event, "run": hint.run, "task": hint.task, **fields}
+        line = {"t": time.monotonic(), "step": self.step, "event": event, "run": hint.run, "task": hint.task, **fields}
         self._file.write(json.dumps(line) + "\n")
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from functools import cached_property
-from http import HTTPStatus
+from operator import attrgetter
 from typing import Any
 
-from sglang.srt.managers.schedule_batch import FINISH_ABORT
-
 from sglang_ext.engine import early_kv, intake
-from sglang_ext.engine.completion import complete_prompt, too_long
+from sglang_ext.engine.cost_profile import pick, step_times
+from sglang_ext.engine.decision_time import DecisionTime
 from sglang_ext.engine.event_log import EventLog
 from sglang_ext.engine.objectives import Objectives
-from sglang_ext.engine.output_streams import matched_stop
 from sglang_ext.engine.piecewise_request import PiecewiseRequest
+from sglang_ext.engine.prompt_growth import PromptGrowth
 from sglang_ext.engine.report import report
 from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.policy.configuration import Configuration, UnknownNameError
-from sglang_ext.policy.online_fit import OnlineFit, guess
 from sglang_ext.policy.output_lengths import OutputLengths
 from sglang_ext.policy.policies import new_policy
-from sglang_ext.policy.step_times import StepTimes
+from sglang_ext.profile.store import Choice
 from sglang_ext.settings import EngineSettings, SettingsError
 from sglang_ext.tasks.distances import Distances
 from sglang_ext.tasks.state import TaskState
@@ -44,14 +41,23 @@ class HeldTasks:
         self.settings = settings
         self.log = log
         self.table = RunTable(settings.max_tasks)
+        # Those of living tasks: each is growing, or entered: one of SGLang's.
         self.requests: dict[str, TaskRequest] = {}
         self.growing: dict[str, TaskRequest] = {}
+        self.entered: dict[str, TaskRequest] = {}
         # Requests of SGLang's queue whose prompts a plan has begun to prefill.
         self.cut: dict[str, PiecewiseRequest] = {}
+        # So that a step looks at what it concerns alone: growing ones whose prompts may have tokens to prefill, those
+        # whose prompts are complete, and requests that may hold KV before they run. They can name some too many.
+        self.pending: dict[str, TaskRequest] = {}
+        self.whole: dict[str, TaskRequest] = {}
+        self.holders: dict[str, PiecewiseRequest] = {}
         self.step = 0
         # The lead rank's clock, as it was when this step's requests were received; it stands still while all is idle.
         self.now_s = 0.0
         self.ticked = False
+        self.decisions = DecisionTime()
+        self._growth = PromptGrowth(self)
         self._failures: list[tuple[str, str, int]] = []
 
     def __bool__(self) -> bool:
@@ -64,13 +70,29 @@ class HeldTasks:
         """Take a request that has just arrived; returns whether it is dealt with (else it is an ordinary one)."""
         return intake.accept(self, req)
 
+    def hold(self, req: TaskRequest) -> None:
+        """The request's prompt is to grow here."""
+        self.growing[req.rid] = self.pending[req.rid] = req
+
     def enter(self, req: TaskRequest) -> None:
         """From here on the request is an ordinary one of SGLang's."""
         task = req.task
         if task.state is not TaskState.READY:
             task.move(TaskState.READY)
         task.move(TaskState.RUNNING)
-        self.growing.pop(req.rid, None)
+        self._release(req)
+        self.entered[req.rid] = req
+
+    def forget(self, req: TaskRequest) -> TaskRequest | None:
+        """The request is no living task's any more; returns it if it was growing."""
+        self.requests.pop(req.rid, None)
+        self.entered.pop(req.rid, None)
+        return self._release(req)
+
+    def _release(self, req: TaskRequest) -> TaskRequest | None:
+        self.pending.pop(req.rid, None)
+        self.whole.pop(req.rid, None)
+        return self.growing.pop(req.rid, None)
 
     def fail_soon(self, run_id: str, message: str, status: int) -> None:
         """End a run at the start of the next step; for callers in the middle of one."""
@@ -79,10 +101,10 @@ class HeldTasks:
     def end_run(self, run_id: str, message: str, status: int) -> None:
         """Abort every living task of a run and give back what they hold."""
         for task in self.table.end_run(run_id, message):
-            req = self.requests.pop(task.rid, None)
+            req = self.requests.get(task.rid)
             if req is None:
                 continue
-            held = self.growing.pop(task.rid, None) or self.cut.pop(task.rid, None)
+            held = self.forget(req) or self.cut.pop(task.rid, None)
             if held is not None:
                 early_kv.withdraw(self.scheduler, req, message, status)
             else:
@@ -94,11 +116,13 @@ class HeldTasks:
     def begin_step(self, running_batch: Any, last_batch: Any) -> None:
         """Everything that comes before SGLang forms its batch, once the last batch's pieces are absorbed."""
         self.step += 1
+        self.log.step = self.step
         failures, self._failures = self._failures, []
         for failure in failures:
             self.end_run(*failure)
-        self._collect()
-        self._grow()
+        self._growth.collect()
+        self._growth.grow()
+        self.distances.begin_step()
         self._enter_without_kv()
         self.planner.begin(running_batch, last_batch)
 
@@ -120,14 +144,27 @@ class HeldTasks:
         """Whether a token of the run has appeared."""
         return self.table.has_produced(run_id)
 
+    def holding(self) -> list[PiecewiseRequest]:
+        """The requests that hold KV before they run, oldest first."""
+        gone = [rid for rid, req in self.holders.items() if not (req.kv.holds_kv and self.holds(req))]
+        for rid in gone:
+            del self.holders[rid]
+        return sorted(self.holders.values(), key=attrgetter("arrival"))
+
     def yield_all(self) -> None:
         """Give back all KV that requests hold before they run."""
-        for req in (*self.growing.values(), *self.cut.values()):
-            if req.kv.holds_kv:
-                early_kv.give_up(self.scheduler, req)
+        for req in self.holding():
+            early_kv.give_up(self.scheduler, req)
+
+    def forget_finds(self) -> None:
+        """The cache is empty."""
+        for req in self.growing.values():
+            req.found_in_cache = None
+            req.changed()
+        self.pending.update((rid, req) for rid, req in self.growing.items() if not req.lapsed)
 
     def report(self, req: TaskRequest) -> dict[str, Any]:
-        return report(req)
+        return report(req, *self.objectives.of(req))
 
     def counts(self) -> dict[str, int]:
         """Counters that are all zero when nothing is left of any run."""
@@ -140,73 +177,12 @@ class HeldTasks:
             "locks": sum(req.lock is not None for req in (*self.growing.values(), *self.cut.values())),
         }
 
-    def _collect(self) -> None:
-        """Hand new output ids to the table, and end what has ended."""
-        for rid, req in list(self.requests.items()):
-            if rid in self.growing or rid not in self.requests:
-                continue
-            task = req.task
-            if not req.finished():
-                output = self.table.output(task)
-                if len(req.output_ids) > output.seen:
-                    new = req.output_ids[output.seen :]
-                    output.push(new)
-                    self.log.tokens(req, len(new))
-                continue
-            reason = req.finished_reason
-            if isinstance(reason, FINISH_ABORT):
-                status = reason.status_code or HTTPStatus.INTERNAL_SERVER_ERROR
-                self.end_run(task.hint.run, f"task {task.hint.task!r} failed: {reason.message}", status)
-                continue
-            try:
-                self.table.finish(task, req.output_ids_through_stop, matched_stop(reason))
-            except ValueError as error:
-                message = f"output of task {task.hint.task!r}: {error}"
-                self.end_run(task.hint.run, message, HTTPStatus.INTERNAL_SERVER_ERROR)
-                continue
-            self.lengths.learn(task.hint.task, len(req.output_ids))
-            del self.requests[rid]
-            self.log.state(req)
-
-    def _grow(self) -> None:
-        now = time.monotonic()
-        for rid, req in list(self.growing.items()):
-            task = req.task
-            if task.complete or rid not in self.growing:
-                continue
-            if req.early is None and self.table.upstreams_ended(task):
-                self._note_early(req)
-            # The last upstream may end without another id: the prompt is complete all the same.
-            if self.table.grow(task) or task.complete:
-                req.grown_s = now
-                req.lapsed = False
-            if message := too_long(self.scheduler, req):
-                self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
-            elif task.complete:
-                self._complete(req, now)
-
-    def _note_early(self, req: TaskRequest) -> None:
-        """The last upstream has ended: what is in KV now was early."""
-        in_kv = req.prefix_len if req.kv.holds_kv else req.found_in_cache or 0
-        kept = [piece for piece in req.pieces if piece.end <= in_kv]
-        req.early = (max(0, in_kv - req.cached_before_run), sum(piece.streamed > 0 for piece in kept))
-        self.log.upstreams_ended(req, in_kv)
-
-    def _complete(self, req: TaskRequest, now: float) -> None:
-        task = req.task
-        if message := complete_prompt(self.scheduler, req):
-            self.end_run(task.hint.run, f"task {task.hint.task!r}: {message}", HTTPStatus.BAD_REQUEST)
-            return
-        req.complete_s = now
-        task.move(TaskState.READY)
-        self.log.state(req)
-
     def _enter_without_kv(self) -> None:
         """Send complete prompts that hold no KV to SGLang's queue."""
         entering = [
             req
-            for req in self.growing.values()
-            if req.task.complete and not req.kv.holds_kv and not (req.rests_until > self.step or req.lapsed)
+            for req in self.whole.values()
+            if not req.kv.holds_kv and not (req.rests_until > self.step or req.lapsed)
         ]
         for req in entering:
             self.enter(req)
@@ -224,13 +200,16 @@ class HeldTasks:
 
     @cached_property
     def objectives(self) -> Objectives:
-        return Objectives(self.settings.slo_ttft, self.settings.slo_tbt, self.planner.step_s)
+        return Objectives(self.settings.slo_ttft, self.settings.slo_tbt, self.planner.step_s())
+
+    @cached_property
+    def profile(self) -> Choice:
+        return pick(self.scheduler, self.settings.profile)
 
     @cached_property
     def planner(self) -> StepPlanner:
         settings = self.settings
-        start = guess()
-        times = StepTimes(start, OnlineFit(start))
+        times = step_times(self.profile)
         try:
             configuration = Configuration(
                 off=frozenset(name for part in settings.policy_off.split(",") if (name := part.strip())),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang.srt.mem_cache.common import match_kv_cache
 
-from sglang_ext.engine.completion import complete_prompt, too_long
+from sglang_ext.engine.completion import complete_prompt, room, too_long
 from sglang_ext.engine.output_streams import stream_factory
 from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.tasks.hint import (
@@ -92,8 +92,7 @@ def _take(held: HeldTasks, req: TaskRequest, hint: TaskHint) -> bool:
 def _turn_away(held: HeldTasks, req: TaskRequest, hint: TaskHint | None, message: str, status: int) -> None:
     """Answer a request that is not taken, at once: no queue of SGLang's ever has it. Its run ends in the next step."""
     if held.requests.get(req.rid) is req:
-        del held.requests[req.rid]
-        held.growing.pop(req.rid, None)
+        held.forget(req)
     if req.to_finish is None and not req.finished():
         req.set_finish_with_abort(message, status, HTTPStatus(status).phrase)
     if hint is not None:
@@ -110,7 +109,8 @@ def _hold(held: HeldTasks, req: TaskRequest) -> bool:
         return True  # Its client has been told, and send_abort_output has ended the run.
     req.time_stats.set_wait_queue_entry_time()
     req.arrival_processed_tokens = scheduler.processed_tokens_counter
-    held.growing[req.rid] = req
+    req.task.wake_after(room(scheduler, req) + 1)
+    held.hold(req)
     held.log.state(req)
     return True
 

@@ -59,8 +59,10 @@ def _has_output(req: Any) -> bool:
 
 def _stamp(req: TaskRequest, now: float) -> None:
     if req.output_ids:
-        if req.first_token_s is None:
+        if req.last_token_s is None:
             req.first_token_s = now
+        else:
+            req.worst_gap_s = max(now - req.last_token_s, req.worst_gap_s or 0.0)
         req.last_token_s = now
     # Early prefill of this run is its own figure and nobody's cache hit.
     req.cached_tokens = req.cached_tokens_device = req.cached_before_run

@@ -7,6 +7,8 @@ from typing import Any
 
 from sglang.srt.managers.schedule_batch import Req
 
+from sglang_ext.policy.snapshot import Prefill
+
 
 @dataclass(slots=True)
 class Piece:
@@ -41,6 +43,9 @@ class PiecewiseRequest(Req):  # type: ignore[misc]
         self.rests_until = 0
         # So much of its prompt is in the cache already, without a row of its own; None: not looked up.
         self.found_in_cache: int | None = None
+        # What a policy was told of it last, and the first step in which that is to be looked at anew.
+        self.told: Prefill | None = None
+        self.told_until = 0
         self.withdrawn = False
         self.pieces: list[Piece] = []
         # On the lead rank's clock: when it came, when its prompt was complete, when a piece of it was launched
@@ -72,6 +77,10 @@ class PiecewiseRequest(Req):  # type: ignore[misc]
     def fixed_prefix(self) -> int:
         """Tokens at the front that others may share, published as soon as they are computed."""
         return 0
+
+    def changed(self) -> None:
+        """What a policy was told of it may no longer be so."""
+        self.told_until = 0
 
     def see(self, now_s: float) -> None:
         """Note when it came and was complete, at the first step that has a time, and when new output became known."""

@@ -36,6 +36,7 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         # For a first piece SGLang has just matched the cache, which may hold all that is visible.
         if req.prefix_len >= visible:
             req.found_in_cache = visible
+            req.changed()
             return AddReqResult.CONTINUE
         allowed = min(self.held.planner.allowance(req), visible - req.prefix_len)
         if room is not None:
@@ -46,22 +47,28 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
             allowed = min(allowed, fixed)
         if allowed <= 0:
             return AddReqResult.CONTINUE
-        self.rem_chunk_tokens = allowed
+        limit = allowed
+        if req.prefix_len + allowed == len(req.origin_input_ids) + len(req.output_ids):
+            # SGLang counts a prompt that it takes to its end in whole pages, and takes none where that is too much.
+            limit = self.ceil_paged_tokens(allowed) if room is None else min(room, self.ceil_paged_tokens(allowed))
+        self.rem_chunk_tokens = limit
+        result = AddReqResult.NO_TOKEN
         if req.kv.holds_kv:
             # Returns the request where it is cut; whether it was taken at all is asked below.
             self.add_chunked_req(req)
         else:
-            super().add_one_req(req, False, truncation_align_size)
-        used = allowed - self.rem_chunk_tokens
+            result = super().add_one_req(req, False, truncation_align_size)
+        used = limit - self.rem_chunk_tokens
         self.rem_chunk_tokens = None if room is None else room - used
         if self.new_chunked_req is req:
             # SGLang tracks one chunked request only; the extension's table tracks those in pieces.
             self.new_chunked_req = None
         if not self._took(req):
-            if req.prompt_complete:
+            if req.prompt_complete and result == AddReqResult.NO_TOKEN:
                 self.held.planner.short = True
                 return AddReqResult.NO_TOKEN
-            return AddReqResult.OTHER
+            # There is KV, but no piece of it fits into this step; those behind it are not to wait.
+            return AddReqResult.CONTINUE
         self._launch(req, visible)
         return self.budget_state()
 
@@ -76,6 +83,7 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         req.pieces.append(Piece(held.step, start, end, streamed, time.monotonic()))
         req.piece_s = held.now_s
         req.waited = 0
+        req.changed()
         last = req.prompt_complete and end == visible
         if last:
             # Final at launch, not when its result is in: the next step must not launch it again.
@@ -86,6 +94,7 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         else:
             req.inflight_middle_chunks += 1
             req.middle_in_flight = True
+            held.holders[req.rid] = req
             if not isinstance(req, TaskRequest) or not req.growing:
                 req.cut = True
                 held.cut[req.rid] = req

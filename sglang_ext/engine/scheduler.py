@@ -149,6 +149,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         if req is not None and req.kv.holds_kv and not (req.middle_in_flight or req.task.complete):
             early_kv.give_up(self, req)
             req.lapsed = True
+            del self.held.pending[req.rid]
 
     def _tick(self, recv_req: TickReq) -> None:
         self.held.tick(recv_req.now_s)
@@ -156,18 +157,24 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
     # One step
 
     def get_next_batch_to_run(self, running_batch: Any, last_batch: Any) -> Any:
-        planner = self.held.planner
-        planner.take_over_chunked(last_batch)
-        # Also when no task is left: a withdrawn one may have a piece in the last batch.
-        early_kv.absorb(self, last_batch)
-        if not self.held:
+        planner, decisions = self.held.planner, self.held.decisions
+        with decisions.counted():
+            planner.take_over_chunked(last_batch)
+            # Also when no task is left: a withdrawn one may have a piece in the last batch.
+            early_kv.absorb(self, last_batch)
+            present = bool(self.held)
+            if present:
+                self.held.begin_step(running_batch, last_batch)
+        if not present:
+            decisions.end_step(ran=False)
             return super().get_next_batch_to_run(running_batch, last_batch)
-        self.held.begin_step(running_batch, last_batch)
         mixed = self.is_mixed_chunk
         self.is_mixed_chunk = mixed and not planner.alone
         plan = super().get_next_batch_to_run(running_batch, last_batch)
         self.is_mixed_chunk = mixed
-        self.held.end_step(plan.batch_to_run)
+        with decisions.counted():
+            self.held.end_step(plan.batch_to_run)
+        decisions.end_step(ran=plan.batch_to_run is not None)
         if plan.batch_to_run is None and last_batch is None:
             # Everything waits for something that has not arrived; on few cores a busy loop would delay just that.
             time.sleep(IDLE_WAIT)
@@ -195,8 +202,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
     def flush_cache(self, empty_cache: bool = True) -> bool:
         flushed = bool(super().flush_cache(empty_cache))
         if flushed:
-            for req in self.held.growing.values():
-                req.found_in_cache = None
+            self.held.forget_finds()
         return flushed
 
     def pause_generation(self, recv_req: Any) -> None:

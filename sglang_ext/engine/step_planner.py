@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from sglang.srt.utils.rank_consensus_checker import rank_consensus
+
 from sglang_ext.engine import early_kv
 from sglang_ext.engine.piecewise_request import Piece, PiecewiseRequest
 from sglang_ext.engine.step_meter import StepMeter, load_of
@@ -13,7 +15,7 @@ from sglang_ext.engine.step_snapshot import SnapshotMaker
 from sglang_ext.policy.cost_model import Load
 from sglang_ext.policy.policy import Policy
 from sglang_ext.policy.preemption import oldest_complete
-from sglang_ext.policy.snapshot import Decode, Snapshot
+from sglang_ext.policy.snapshot import Decode, Plan, Snapshot
 from sglang_ext.policy.step_times import StepTimes
 from sglang_ext.policy.stock import StockPolicy
 
@@ -69,7 +71,7 @@ class StepPlanner:
             return
         scheduler.chunked_req = None
         req.cut = True
-        self.held.cut[req.rid] = req
+        self.held.cut[req.rid] = self.held.holders[req.rid] = req
         req.middle_in_flight = last_batch is not None and last_batch.chunked_req is req
         if req.middle_in_flight:
             req.pieces.append(Piece(self.held.step, req.prefix_len, req.extend_end, 0, time.monotonic()))
@@ -77,10 +79,11 @@ class StepPlanner:
     def begin(self, running_batch: Any, last_batch: Any) -> None:
         """Before SGLang forms its batch: its queue holds what the plan names, in the plan's order."""
         self.meter.tick(self.held.now_s if self.held.ticked else None)
+        self.held.objectives.step_s = self.step_s()
         queue = self.scheduler.waiting_queue
         ready = self.snapshots.ready(queue)
         snapshot = self.snapshots.make(ready, running_batch, last_batch, self.short)
-        plan = self.policy.plan(snapshot)
+        plan = self._decide(snapshot)
         for rid in plan.give_up if plan is not None else self._yields(snapshot):
             self.give_up(rid)
         if self.short or plan is not None:
@@ -107,6 +110,11 @@ class StepPlanner:
         for req in ready:
             # Set back where a piece is launched.
             req.waited += 1
+
+    @rank_consensus(same_params=["snapshot"], same_results=True)  # type: ignore[untyped-decorator]
+    def _decide(self, snapshot: Snapshot) -> Plan | None:
+        """The plan; with SGLang's checker on, an engine whose ranks are told or decide different things ends."""
+        return self.policy.plan(snapshot)
 
     def end(self, batch: Any) -> None:
         """Back to SGLang's queue as it was, without what was launched in `batch`."""

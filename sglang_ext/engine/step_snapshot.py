@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sglang.srt.mem_cache.common import match_kv_cache
@@ -16,35 +17,42 @@ if TYPE_CHECKING:
     from sglang_ext.engine.held_tasks import HeldTasks
 
 
+# Steps for which the expectations of a prompt that is not complete are told again, as long as it does not grow: they
+# go by means of output lengths, and there can be hundreds of such prompts.
+SAME_FOR = 8
+
+
 class SnapshotMaker:
     """Makes a step's snapshot; equal on all ranks, as are the requests and the lead rank's clock."""
 
     def __init__(self, held: HeldTasks) -> None:
         self.held = held
         self.scheduler = held.scheduler
+        self._known: dict[str, tuple[tuple[int, bool, int], Holding]] = {}
 
     def ready(self, queue: list[Any]) -> list[PiecewiseRequest]:
-        """The requests that this step may prefill, oldest first."""
-        step = self.held.step
-        growing = [r for r in self.held.growing.values() if r.rests_until <= step and not r.lapsed]
+        """The requests that this step may prefill, oldest first; some may turn out to have nothing to prefill."""
+        step, pending = self.held.step, self.held.pending
+        growing = [r for r in pending.values() if r.rests_until <= step]
         # Without a radix tree nothing can be found there.
         if not self.scheduler.server_args.disable_radix_cache:
-            growing = without_twins(growing)
+            growing = without_twins(growing, step)
         waiting = [r for r in queue if isinstance(r, PiecewiseRequest) and r.rests_until <= step]
         cut = [r for r in self.held.cut.values() if r.rests_until <= step]
-        return sorted((*growing, *cut, *waiting), key=lambda req: req.arrival)
+        return sorted((*growing, *cut, *waiting), key=attrgetter("arrival"))
 
     def make(self, ready: list[PiecewiseRequest], running_batch: Any, last_batch: Any, short: bool) -> Snapshot:
         scheduler = self.scheduler
         decodes = self._decodes(running_batch, last_batch)
         chunk = scheduler.chunked_prefill_size or scheduler.max_prefill_tokens
+        holding = self.held.holding()
         return Snapshot(
             now_s=self.held.now_s,
-            ready=tuple(prefill for req in ready if (prefill := self._prefill(req)) is not None),
+            ready=self._prefills(ready),
             decodes=decodes,
-            holding=self.holding(),
+            holding=self._holding(holding),
             kv_free=scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size(),
-            rows_free=self.held.settings.max_held_rows - sum(r.kv.holds_kv for r in self.held.growing.values()),
+            rows_free=self.held.settings.max_held_rows - sum(req.growing for req in holding),
             seats_free=scheduler.max_running_requests - len(decodes),
             chunk=max(0, chunk - len(decodes)) if scheduler.is_mixed_chunk else chunk,
             page=scheduler.page_size,
@@ -53,20 +61,23 @@ class SnapshotMaker:
 
     def holding(self) -> tuple[Holding, ...]:
         """Who holds KV before it runs, oldest first."""
-        requests = sorted((*self.held.growing.values(), *self.held.cut.values()), key=lambda req: req.arrival)
-        return tuple(
-            Holding(
-                rid=req.rid,
-                tokens=req.prefix_len,
-                order=req.arrival,
-                complete=req.prompt_complete,
-                hops=self._hops(req),
-                rest_steps=self._rest(req),
-                used_s=req.piece_s,
-            )
-            for req in requests
-            if req.kv.holds_kv and req.rests_until <= self.held.step
-        )
+        return self._holding(self.held.holding())
+
+    def _holding(self, requests: list[PiecewiseRequest]) -> tuple[Holding, ...]:
+        step, known = self.held.step, self._known
+        self._known = {}
+        for req in requests:
+            if req.rests_until > step:
+                continue
+            # Most hold what they held; their distances are looked at anew when a piece comes, or a decode before ends.
+            state = (req.prefix_len, req.prompt_complete, self._hops(req))
+            found = known.get(req.rid)
+            if found is None or found[0] != state:
+                tokens, complete, hops = state
+                rest = self._rest(req)
+                found = state, Holding(req.rid, tokens, req.arrival, complete, hops, rest, req.piece_s)
+            self._known[req.rid] = found
+        return tuple(holding for _, holding in self._known.values())
 
     def visible(self, req: PiecewiseRequest) -> int:
         """How much of the prompt may be prefilled now."""
@@ -80,10 +91,25 @@ class SnapshotMaker:
         # What may turn out to be the prompt's last token is left for the piece that samples behind it.
         return min(known, task.certain_length - 1)
 
+    def _prefills(self, ready: list[PiecewiseRequest]) -> tuple[Prefill, ...]:
+        found = []
+        step = self.held.step
+        for req in ready:
+            if req.told is not None and req.told_until > step:
+                found.append(req.told)
+            elif (prefill := self._prefill(req)) is not None:
+                found.append(prefill)
+                if not prefill.complete:
+                    # Not all of them in the same step.
+                    req.told, req.told_until = prefill, step + SAME_FOR + req.arrival % SAME_FOR
+        return tuple(found)
+
     def _prefill(self, req: PiecewiseRequest) -> Prefill | None:
         visible = self.visible(req)
         context = req.prefix_len if req.kv.holds_kv else self._found(req, visible)
         if visible <= context:
+            # Until more of it is known.
+            self.held.pending.pop(req.rid, None)
             return None
         complete = req.prompt_complete
         to_come = 0

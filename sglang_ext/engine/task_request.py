@@ -31,6 +31,8 @@ class TaskRequest(PiecewiseRequest):
         self.asked_logprob_start: int | None = None
         # It gave its KV back since nothing came for it; it is prefilled again when something does.
         self.lapsed = False
+        # Its first ids as bytes, once there are enough to compare it with others.
+        self.front: bytes | None = None
         self.cached_before_run = 0
         self.early: tuple[int, int] | None = None
         self.submitted_s = 0.0
@@ -38,6 +40,7 @@ class TaskRequest(PiecewiseRequest):
         self.complete_s: float | None = None
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None
+        self.worst_gap_s: float | None = None
 
     @property
     def task(self) -> Task:

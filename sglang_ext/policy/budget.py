@@ -10,6 +10,7 @@ from sglang_ext.policy.allotment import Allotment
 from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.preemption import gives_up, yield_order
 from sglang_ext.policy.snapshot import Holding, Plan, Snapshot
+from sglang_ext.policy.starvation_guard import candidates
 from sglang_ext.policy.step_times import StepTimes
 
 # Beside any number of complete prompts early prefill gets this part of the budget, so that it never stands still.
@@ -30,7 +31,7 @@ class BudgetPolicy:
         """Complete prompts up to the chunk, then early ones up to the budget."""
         give_up = gives_up(snapshot, self.configuration, self.times)
         room = Allotment(snapshot, self.configuration.reserve)
-        ready = [prefill for prefill in snapshot.ready if prefill.rid not in give_up]
+        ready = [prefill for prefill in candidates(snapshot) if prefill.rid not in give_up]
         complete = [prefill for prefill in ready if prefill.complete]
         pressed = snapshot.short or give_up
         early = [] if pressed else [prefill for prefill in ready if not prefill.complete]

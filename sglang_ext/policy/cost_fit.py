@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sglang_ext.policy.cost_model import CostModel, Load
 from sglang_ext.policy.least_squares import solve
 
-TERMS = ("fixed", "row", "token", "prefill", "kv", "attention", "beyond")
+TERMS = ("fixed", "row", "token", "prefill", "piece", "kv", "attention", "beyond")
 """Coefficients of a cost model in the order of `features`."""
 
 ROUNDS = 4
@@ -43,6 +43,7 @@ def features(load: Load, knee: float) -> list[float]:
         load.rows,
         load.tokens,
         1.0 if load.tokens else 0.0,
+        load.pieces if load.tokens else 0.0,
         load.kv,
         load.attention,
         max(0.0, size - knee) if knee else 0.0,

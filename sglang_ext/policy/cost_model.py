@@ -2,9 +2,10 @@
 
 Grape paper (SC 2026), section III-D: F maps the KV tokens that a step reads and the tokens that it processes to
 its time. Here F has the terms that measurements asked for, all of them non-negative: a fixed cost, one per decode
-row, per prefill token, per token of KV read, per product of prefill tokens and context, one for a step with any
-prefill at all (it loses the decode graph of a GPU), and a knee: tokens beyond it are no longer hidden behind the
-reading of the weights. A knee far above all steps leaves the flat roof of a GPU, none at all an additive F.
+row, per prefill token, per piece of a prompt, per token of KV read, per product of prefill tokens and context, one
+for a step with any prefill at all (it loses the decode graph of a GPU), and a knee: tokens beyond it are no longer
+hidden behind the reading of the weights. A knee far above all steps leaves the flat roof of a GPU, none at all an
+additive F.
 """
 
 from __future__ import annotations
@@ -25,33 +26,39 @@ class Load:
         tokens: tokens of prefill, of all pieces.
         kv: tokens of KV read (N_seq): the contexts of all rows, and of each piece once.
         attention: sum over the pieces of tokens x (context + tokens / 2).
+        pieces: of prompts.
     """
 
     rows: int = 0
     tokens: int = 0
     kv: int = 0
     attention: float = 0.0
+    pieces: int = 0
 
     @classmethod
     def of(cls, decodes: Iterable[Decode], pieces: Iterable[tuple[int, int]] = ()) -> Load:
         """The load of these decodes with these pieces, each (context, tokens)."""
-        rows = kv = tokens = 0
-        attention = 0.0
+        rows = kv = 0
         for decode in decodes:
             rows += 1
             kv += decode.context
-        for context, count in pieces:
-            tokens += count
-            kv += context
-            attention += count * (context + count / 2)
-        return cls(rows, tokens, kv, attention)
+        return cls(rows, kv=kv).with_pieces(pieces)
+
+    def with_pieces(self, pieces: Iterable[tuple[int, int]]) -> Load:
+        """This load with more pieces, each (context, tokens)."""
+        load = self
+        for context, tokens in pieces:
+            load = load.plus(context, tokens)
+        return load
 
     def plus(self, context: int, tokens: int, given: int = 0) -> Load:
         """This load with one more piece, or with a longer one: `given` tokens of it are in the load already."""
         if tokens <= 0:
             return self
         attention = self.attention + tokens * (context + given + tokens / 2)
-        return Load(self.rows, self.tokens + tokens, self.kv + (0 if given else context), attention)
+        if given:
+            return Load(self.rows, self.tokens + tokens, self.kv, attention, self.pieces)
+        return Load(self.rows, self.tokens + tokens, self.kv + context, attention, self.pieces + 1)
 
     @property
     def regime(self) -> str:
@@ -70,6 +77,7 @@ class CostModel:
         row: seconds per decode row.
         token: seconds per prefill token.
         prefill: seconds that a step with any prefill takes more.
+        piece: seconds per piece of a prompt.
         kv: seconds per token of KV read.
         attention: seconds per prefill token and token of context.
         knee: tokens of a step (rows and prefill) up to which they are hidden; 0 without a knee.
@@ -81,6 +89,7 @@ class CostModel:
     row: float = 0.0
     token: float = 0.0
     prefill: float = 0.0
+    piece: float = 0.0
     kv: float = 0.0
     attention: float = 0.0
     knee: float = 0.0
@@ -91,7 +100,8 @@ class CostModel:
         """Seconds that a step with this load takes."""
         seconds = self.fixed + self.row * load.rows + self.kv * load.kv
         if load.tokens:
-            seconds += self.prefill + self.token * load.tokens + self.attention * load.attention
+            seconds += self.prefill + self.piece * load.pieces + self.token * load.tokens
+            seconds += self.attention * load.attention
         if self.knee and load.rows + load.tokens > self.knee:
             seconds += self.beyond * (load.rows + load.tokens - self.knee)
         return seconds

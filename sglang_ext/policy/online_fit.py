@@ -40,7 +40,7 @@ class OnlineFit:
         self._fitted = False
         self._equations = NormalEquations(len(TERMS))
         for rows, tokens in GUESSED:
-            load = Load(rows, tokens, attention=tokens * tokens / 2)
+            load = Load(rows).plus(0, tokens)
             self._add(load, start.time(load))
 
     def observe(self, load: Load, seconds: float) -> None:

@@ -124,7 +124,7 @@ def _one(holding: tuple[Holding, ...], times: StepTimes) -> tuple[str, ...]:
 def _again(holding: Holding, times: StepTimes) -> float:
     """Seconds per token of KV that prefilling again takes."""
     tokens = max(1, holding.tokens)
-    load = Load(tokens=tokens, attention=tokens * tokens / 2)
+    load = Load().plus(0, tokens)
     return (times.time(load) - times.model.fixed) / tokens
 
 

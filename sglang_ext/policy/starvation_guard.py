@@ -13,6 +13,19 @@ from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.snapshot import Prefill, Snapshot
 
 
+def candidates(snapshot: Snapshot) -> tuple[Prefill, ...]:
+    """The prompts that a step may serve: all, but after a shortage those alone that are complete and hold KV.
+
+    The engine admits a new prompt only where the whole of it fits, and asks in order: behind one that does not, what
+    holds the KV would wait, and nothing would ever be freed.
+    """
+    if snapshot.short:
+        holding = tuple(prefill for prefill in snapshot.ready if prefill.complete and prefill.has_row)
+        if holding:
+            return holding
+    return snapshot.ready
+
+
 def due(
     snapshot: Snapshot, room: Allotment, configuration: Configuration, gone: tuple[str, ...] = ()
 ) -> Prefill | None:
@@ -21,7 +34,7 @@ def due(
     Args:
         gone: prompts that give up their KV.
     """
-    for prefill in snapshot.ready:
+    for prefill in candidates(snapshot):
         if prefill.complete and prefill.rid not in gone and room.most(prefill) > 0:
             return prefill if prefill.waited >= configuration.grant_every - 1 else None
     return None

@@ -7,7 +7,7 @@ from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.feasible_region import Region
 from sglang_ext.policy.preemption import gives_up
 from sglang_ext.policy.snapshot import Plan, Prefill, Snapshot
-from sglang_ext.policy.starvation_guard import due
+from sglang_ext.policy.starvation_guard import candidates, due
 from sglang_ext.policy.step_times import StepTimes
 
 
@@ -37,7 +37,7 @@ class StepPlan:
         early, gone = self.early, self._give_up
         return [
             prefill
-            for prefill in self._snapshot.ready
+            for prefill in candidates(self._snapshot)
             if (prefill.complete or (early and prefill.pending >= weight)) and prefill.rid not in gone
         ]
 

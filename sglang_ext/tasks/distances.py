@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
-from sglang_ext.tasks.hint import Known
 from sglang_ext.tasks.table import RunTable
 from sglang_ext.tasks.task import Task
 
+N = TypeVar("N", int, float)
 Rest = Callable[[Task, int], float]
 """Tokens that a task's output is expected to have after so many."""
 
@@ -24,48 +25,62 @@ class Distances:
     def __init__(self, table: RunTable, rest: Rest) -> None:
         self._table = table
         self._rest = rest
+        # Of this step alone, by request id.
+        self._steps: dict[str, float] = {}
+        self._tokens: dict[str, float] = {}
+
+    def begin_step(self) -> None:
+        """Outputs may have grown since."""
+        self._steps.clear()
+        self._tokens.clear()
 
     def hops(self, task: Task) -> int:
         """Decodes that must end before the task's own can start; 0 once its prompt is complete."""
-        known: dict[str, int] = {}
-
-        def walk(each: Task) -> int:
-            if each.complete:
-                return 0
-            found = known.get(each.rid)
-            if found is None:
-                upstreams = self._table.waits_for(each)
-                found = 1 + max((walk(up) if up is not None else 0 for up in upstreams), default=0)
-                known[each.rid] = found
-            return found
-
-        return walk(task)
+        if task.complete:
+            return 0
+        return self._longest(task, self._table.known_hops(task), lambda upstream: 1, unknown=1)
 
     def rest(self, task: Task) -> float:
         """Steps until the task's prompt is complete, one per token of the outputs before it; 0 once it is."""
-        known: dict[str, float] = {}
-
-        def walk(each: Task) -> float:
-            if each.complete:
-                return 0.0
-            found = known.get(each.rid)
-            if found is None:
-                found = known[each.rid] = max(
-                    (walk(up) + self._left(up) if up is not None else 0.0 for up in self._table.waits_for(each)),
-                    default=0.0,
-                )
-            return found
-
-        return walk(task)
+        if task.complete:
+            return 0.0
+        return self._longest(task, self._steps, self._left, unknown=0.0)
 
     def to_come(self, task: Task, visible: int) -> int:
         """Tokens of the task's prompt behind the first `visible`, those of its open holes as they are expected."""
         if task.complete:
             return 0
-        known = sum(len(segment.ids) for segment in task.open_segments if isinstance(segment, Known))
         waits = sum(self._left(up) for up in self._table.waits_for(task) if up is not None)
-        return max(0, len(task.prompt) - visible) + known + int(waits)
+        return max(0, len(task.prompt) - visible) + task.known_ahead + int(waits)
 
     def _left(self, upstream: Task) -> float:
         """Tokens that an upstream is still expected to give, at least one."""
-        return max(1.0, self._rest(upstream, self._table.output(upstream).seen))
+        found = self._tokens.get(upstream.rid)
+        if found is None:
+            found = max(1.0, self._rest(upstream, self._table.output(upstream).seen))
+            self._tokens[upstream.rid] = found
+        return found
+
+    def _longest(self, task: Task, known: dict[str, N], length: Callable[[Task], N], unknown: N) -> N:
+        """The longest way to a task over the upstreams that it waits for, each of a length.
+
+        Args:
+            known: ways found before; gets those found now.
+            unknown: the way to a task that waits for none that has come.
+        """
+        found = known.get(task.rid)
+        if found is not None:
+            return found
+        # Chains can be deeper than Python's stack: a task's upstreams first, then the task itself.
+        stack = [task]
+        while stack:
+            each = stack[-1]
+            upstreams = [up for up in self._table.waits_for(each) if up is not None]
+            missing = [up for up in upstreams if not up.complete and up.rid not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            ways = [length(up) if up.complete else known[up.rid] + length(up) for up in upstreams]
+            known[each.rid] = max(ways, default=unknown)
+        return known[task.rid]

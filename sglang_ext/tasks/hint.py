@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 PROTOCOL_VERSION = "1"
 ACTION_TYPE = "grape.task"
@@ -34,6 +34,7 @@ class _Model(BaseModel):
 
 
 TokenId = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Known(_Model):
@@ -78,6 +79,26 @@ class Timeouts(_Model):
     idle: float | None = Field(default=None, gt=0)
 
 
+class Latency(_Model):
+    """A latency bound: `seconds`, or `steps` times the unloaded decode step; one of the two."""
+
+    seconds: Positive | None = None
+    steps: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Latency:
+        if (self.seconds is None) == (self.steps is None):
+            raise ValueError("a latency is given in seconds or in steps, one of the two")
+        return self
+
+
+class Slo(_Model):
+    """Latency objectives: `ttft` from the complete prompt to the first token, `tbt` from one token to the next."""
+
+    ttft: Latency | None = None
+    tbt: Latency | None = None
+
+
 def _kind(segment: Any) -> str:
     """Which of the two a segment is meant to be, so that an error speaks of that one alone."""
     hole = "task" in segment if isinstance(segment, Mapping) else isinstance(segment, OutputHole)
@@ -91,7 +112,7 @@ class TaskHint(_Model):
         run: 32 hex digits, random, so that no one can name another's run.
         index: the task's number in the run, from 0; `tasks` is how many the run has.
         readers: tasks that have a hole for this one's output.
-        slo: latency objectives, carried for the scheduling policy.
+        slo: latency objectives; None: the engine's own, if it has any.
     """
 
     run: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
@@ -101,7 +122,7 @@ class TaskHint(_Model):
     readers: list[str] = []
     segments: list[Annotated[Annotated[Known, Tag("ids")] | Annotated[OutputHole, Tag("task")], Discriminator(_kind)]]
     timeout: Timeouts = Timeouts()
-    slo: dict[str, Any] | None = None
+    slo: Slo | None = None
 
     @property
     def holes(self) -> list[OutputHole]:

@@ -31,8 +31,15 @@ class _Run:
     tasks: dict[str, Task] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     indices: set[int] = field(default_factory=set)
-    # Tasks that those which have arrived read.
-    read: set[str] = field(default_factory=set)
+    # For each task those that read its output, as far as they have arrived.
+    readers: dict[str, list[Task]] = field(default_factory=dict)
+    # Worked out once, and emptied when a task comes, ends, or has its whole prompt; by request id.
+    waits: dict[str, list[Task | None]] = field(default_factory=dict)
+    hops: dict[str, int] = field(default_factory=dict)
+
+    def changed(self) -> None:
+        self.waits.clear()
+        self.hops.clear()
 
     @property
     def over(self) -> bool:
@@ -40,7 +47,7 @@ class _Run:
 
     def cycle(self, hint: TaskHint) -> list[str] | None:
         """The way from a new task over what it reads back to itself, if there is one."""
-        if hint.task not in self.read:
+        if hint.task not in self.readers:
             return None
         came_from: dict[str, str] = {}
         stack = [hint]
@@ -136,7 +143,9 @@ class RunTable:
         self._arrivals += 1
         run.tasks[hint.task] = task
         run.indices.add(hint.index)
-        run.read.update(hole.task for hole in hint.holes)
+        for upstream in dict.fromkeys(hole.task for hole in hint.holes):
+            run.readers.setdefault(upstream, []).append(task)
+        run.changed()
         run.outputs[hint.task] = Output(make_stream)
         self._by_rid[task.rid] = task
         return task
@@ -149,7 +158,21 @@ class RunTable:
             output = run.outputs.get(hole.task)
             return None if output is None else output.feed(*hole.sides)
 
-        return task.grow(find)
+        was_complete = task.complete
+        grown = task.grow(find)
+        if task.complete is not was_complete:
+            run.changed()
+        return grown
+
+    def push(self, task: Task, ids: Sequence[int]) -> list[Task]:
+        """The task has decoded these ids; returns the readers whose prompts can grow with them."""
+        run = self._runs[task.hint.run]
+        run.outputs[task.hint.task].push(ids)
+        return [reader for reader in run.readers.get(task.hint.task, ()) if reader.stirs(task.hint.task)]
+
+    def known_hops(self, task: Task) -> dict[str, int]:
+        """Where hops of the run's tasks are kept by request id; emptied when they may have changed."""
+        return self._runs[task.hint.run].hops
 
     def output(self, task: Task) -> Output:
         return self._runs[task.hint.run].outputs[task.hint.task]
@@ -169,26 +192,32 @@ class RunTable:
     def waits_for(self, task: Task) -> list[Task | None]:
         """The tasks that the open holes of this one wait for: not ended, None where one has not come."""
         run = self._runs[task.hint.run]
-        found: dict[str, Task | None] = {}
-        for hole in task.hint.holes:
-            output = run.outputs.get(hole.task)
-            if output is None or not output.ended:
-                found[hole.task] = run.tasks.get(hole.task)
-        return list(found.values())
+        known = run.waits.get(task.rid)
+        if known is None:
+            found: dict[str, Task | None] = {}
+            for hole in task.hint.holes:
+                output = run.outputs.get(hole.task)
+                if output is None or not output.ended:
+                    found[hole.task] = run.tasks.get(hole.task)
+            known = run.waits[task.rid] = list(found.values())
+        return known
 
     def upstreams_ended(self, task: Task) -> bool:
         """Whether every task that this one reads has ended well."""
         outputs = self._runs[task.hint.run].outputs
         return all(hole.task in outputs and outputs[hole.task].ended for hole in task.hint.holes)
 
-    def finish(self, task: Task, final_ids: Sequence[int], matched: Matched) -> None:
-        """The task ended well with raw output `final_ids`."""
+    def finish(self, task: Task, final_ids: Sequence[int], matched: Matched) -> list[Task]:
+        """The task ended well with raw output `final_ids`; returns its readers."""
         self.output(task).finish(final_ids, matched)
         task.move(TaskState.FINISHED)
         del self._by_rid[task.rid]
-        if self._runs[task.hint.run].over:
+        run = self._runs[task.hint.run]
+        run.changed()
+        if run.over:
             del self._runs[task.hint.run]
             self._remember(task.hint.run, "all of its tasks have ended")
+        return run.readers.get(task.hint.task, [])
 
     def end_run(self, run_id: str, reason: str) -> list[Task]:
         """Abort a run: every living task becomes `aborted`, late ones will be refused.

@@ -18,6 +18,7 @@ class Task:
     """A task of a run.
 
     Args:
+        rid: its request's id.
         order: arrivals are numbered from 0 in one engine; the youngest has the highest.
         prompt: ids from the front without a gap, as far as they are known; only ever appended to.
         complete: no hole is open any more.
@@ -31,11 +32,16 @@ class Task:
     _segment: int = 0
     _taken: int = 0
     _waiting: int = 0
+    # Length that the feed of the open hole has when the prompt can grow again; the feed is None before it came.
+    _feed: Feed | None = None
+    _wakes_at: int = 0
     _streamed: list[tuple[int, int]] = field(default_factory=list)
+    _known_ahead: int = field(init=False)
+    rid: str = field(init=False)
 
-    @property
-    def rid(self) -> str:
-        return request_id(self.hint.run, self.hint.index)
+    def __post_init__(self) -> None:
+        self._known_ahead = self.hint.known_tokens
+        self.rid = request_id(self.hint.run, self.hint.index)
 
     @property
     def alive(self) -> bool:
@@ -48,15 +54,14 @@ class Task:
         return len(first.ids) if isinstance(first, Known) else 0
 
     @property
-    def open_segments(self) -> list[Known | OutputHole]:
-        """The segments from the first open hole on."""
-        return self.hint.segments[self._segment :]
+    def known_ahead(self) -> int:
+        """Tokens of fixed text behind the first open hole."""
+        return self._known_ahead
 
     @property
     def certain_length(self) -> int:
-        """The prompt's length if its open outputs ended now: it can only grow from here."""
-        rest = sum(len(segment.ids) for segment in self.open_segments if isinstance(segment, Known))
-        return len(self.prompt) + self._waiting + rest
+        """The prompt's length if its open outputs had ended when it last grew: it can only grow from here."""
+        return len(self.prompt) + self._waiting + self._known_ahead
 
     @property
     def open_hole(self) -> OutputHole | None:
@@ -69,6 +74,18 @@ class Task:
     def move(self, target: TaskState) -> None:
         """Go to state `target`; raises IllegalTransition where no way leads there."""
         self.state = step(self.state, target)
+
+    def stirs(self, upstream: str) -> bool:
+        """Whether the prompt can grow with what task `upstream` has produced by now."""
+        hole = self.open_hole
+        if hole is None or hole.task != upstream:
+            return False
+        feed = self._feed
+        return feed is None or feed.ended or len(feed.ids) >= self._wakes_at
+
+    def wake_after(self, tokens: int) -> None:
+        """Let the prompt stir once so many more ids have come, though they make no chunk."""
+        self._wakes_at = min(self._wakes_at, self._taken + self._waiting + tokens)
 
     def grow(self, find: FindFeed) -> int:
         """Append what has become known: whole chunks of an open output, the rest of an ended one.
@@ -84,10 +101,12 @@ class Task:
             segment = self.hint.segments[self._segment]
             if isinstance(segment, Known):
                 self.prompt.extend(segment.ids)
+                self._known_ahead -= len(segment.ids)
             elif not self._take(segment, find(segment)):
                 break
             self._segment += 1
             self._taken = 0
+            self._feed = None
         self.complete = self._segment == len(self.hint.segments)
         return len(self.prompt) - before
 
@@ -97,6 +116,7 @@ class Task:
 
     def _take(self, hole: OutputHole, feed: Feed | None) -> bool:
         """Append ids of the open hole; returns whether the hole is closed."""
+        self._feed = feed
         if feed is None:
             return False
         available = len(feed.ids) - self._taken
@@ -107,4 +127,5 @@ class Task:
             self.prompt.extend(feed.ids[self._taken : self._taken + count])
             self._streamed.append((start, start + count))
             self._taken += count
+        self._wakes_at = self._taken + hole.weight
         return feed.ended

@@ -12,6 +12,7 @@ pytest.importorskip("sglang", reason="engine tests need the extra `sglang`")
 from grape_dsl.encoding import TextEncoder
 from tests.engine import tiny_model as tiny
 from tests.engine.server import Server, serve
+from tests.engine.setting import SETTINGS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,4 +51,11 @@ def stock(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def engine(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The extension at its defaults, with room for every early token."""
     with serve(tiny_model, tmp_path_factory.mktemp("engine"), environment={"GRAPE_PREFILL_BUDGET": "4096"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def scarce(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A small pool under `deadline`; KV and running requests are taken away again and again."""
+    with SETTINGS["scarce"].serve(tiny_model, tmp_path_factory.mktemp("scarce")) as server:
         yield server

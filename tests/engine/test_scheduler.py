@@ -36,7 +36,7 @@ def scheduler() -> Any:
     made.enable_overlap, made.device = False, "cpu"
     made.enable_priority_scheduling = made.abort_on_priority_when_disabled = False
     made.retire_unadmitted_request = made.retired.append
-    made.held = HeldTasks(made, EngineSettings(max_held=2), EventLog(""))
+    made.held = HeldTasks(made, EngineSettings(max_held=2, profile="off"), EventLog(""))
     return made
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from sglang.srt.model_executor.forward_batch_info import ForwardMode
 
 from sglang_ext.bench.step_log import StepLog
@@ -49,6 +50,7 @@ class FakeScheduler:
     """Gives a token to whoever is in its batch."""
 
     def __init__(self) -> None:
+        self.tp_group = SimpleNamespace(rank_in_group=0)
         self.forward_ct = 0
         self.running_batch = decode()
         self.max_total_num_tokens = 1000
@@ -67,7 +69,8 @@ class FakeScheduler:
             one.output_ids.append(1)
 
 
-def test_lines_of_steps(tmp_path: Path) -> None:
+def test_lines_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sglang_ext.bench.step_recorder.first_line", lambda scheduler: {"threads": 2})
     file = tmp_path / "steps"
     run_batch = StepRecorder(file, StepProfiler([])).around(FakeScheduler.run_batch)
     scheduler = FakeScheduler()
@@ -75,7 +78,7 @@ def test_lines_of_steps(tmp_path: Path) -> None:
         run_batch(scheduler, scheduler.get_next_batch_to_run(batch))
         scheduler.process_batch_result(batch, None)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert "threads" in lines[0]
+    assert lines[0] == {"threads": 2}
     log = StepLog(file)
     launches, ends = log.lines()
     assert [(own.step, own.decodes, own.kv, own.held) for own in launches] == [(1, 2, 33, 150), (2, 1, 14, 150)]

@@ -187,6 +187,7 @@ class FakeEngine:
                     "first_token_s": 100.3,
                     "end_s": 100.4,
                     "pieces": [[100.05, 100.1, 8, True], [100.2, 100.3, 4, False]],
+                    "slo": {"ttft_bound_s": 0.1, "tbt_bound_s": 0.05, "ttft_s": 0.1, "worst_gap_s": 0.06},
                 }
             ]
         return Chunk(tuple(new or ()), finish, meta)

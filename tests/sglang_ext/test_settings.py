@@ -38,5 +38,6 @@ def test_names_that_nothing_reads() -> None:
     known = {f"GRAPE_{name.upper()}": "" for name in EngineSettings().as_dict()}
     assert unknown_settings({**known, "GRAPE_CACHE_DIR": "", "GRAPE_API_KEY": "", "PATH": "", "grape_lapse": ""}) == []
     slip, strange = unknown_settings({"GRAPE_Q": "1", "GRAPE_PREFIL_BUDGET": "7"})
-    assert slip == "GRAPE_PREFIL_BUDGET is set, but Grape has no such setting; did you mean GRAPE_PREFILL_BUDGET?"
+    near = "GRAPE_PREFILL_BUDGET or GRAPE_PROFILE"
+    assert slip == f"GRAPE_PREFIL_BUDGET is set, but Grape has no such setting; did you mean {near}?"
     assert strange.startswith("GRAPE_Q is set") and "known settings: GRAPE_API_KEY, GRAPE_CACHE_DIR, " in strange

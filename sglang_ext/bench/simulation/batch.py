@@ -28,11 +28,6 @@ class Batch:
 
     def weigh(self) -> Load:
         """The load that the step's time depends on."""
-        kv = sum(row.context for row in self.rows)
-        tokens, attention = 0, 0.0
-        for piece in self.pieces:
-            tokens += piece.tokens
-            kv += piece.context
-            attention += piece.tokens * (piece.context + piece.tokens / 2)
-        self.load = Load(len(self.rows), tokens, kv, attention)
+        decodes = Load(len(self.rows), kv=sum(row.context for row in self.rows))
+        self.load = decodes.with_pieces((piece.context, piece.tokens) for piece in self.pieces)
         return self.load

@@ -142,7 +142,9 @@ class Engine:
         load = batch.load
         left_out = len(self.running) - len(batch.rows)
         self.steps.append(
-            RecordedStep(batch.start_s, batch.end_s, load.rows, load.tokens, load.kv, load.attention, left_out)
+            RecordedStep(
+                batch.start_s, batch.end_s, load.rows, load.tokens, load.kv, load.attention, left_out, load.pieces
+            )
         )
         for row in batch.rows:
             row.launched += 1

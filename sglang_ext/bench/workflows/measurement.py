@@ -27,6 +27,7 @@ from sglang_ext.bench.workflows.observation import (
 )
 from sglang_ext.bench.workflows.prepared import Prepared
 from sglang_ext.driver.errors import EngineError
+from sglang_ext.tasks.hint import request_id
 
 # An engine is at rest soon after its last token; what it still has in hand may take some steps more.
 _REST_SECONDS = 15.0
@@ -86,10 +87,15 @@ class Measurement:
 
 async def _all_lines(log: StepLog, done: list[Done]) -> tuple[list[Launch], list[End]]:
     """The steps of some runs. A client may hear of its last token before the end of that step is written."""
-    wanted = sum(len(stream.ids) for _, _, streams in done for stream in streams.by_task.values())
+    wanted = {
+        request_id(streams.run, plan.index): len(streams.by_task[name].ids)
+        for _, _, streams in done
+        for name, plan in streams.work.plans.items()
+    }
     until = time.monotonic() + _REST_SECONDS
     while True:
         launches, ends = log.lines()
-        if sum(sum(end.tokens.values()) for end in ends) >= wanted or time.monotonic() > until:
+        times = token_times(ends)
+        if all(len(times.get(rid, ())) >= tokens for rid, tokens in wanted.items()) or time.monotonic() > until:
             return launches, ends
         await asyncio.sleep(_POLL_SECONDS)

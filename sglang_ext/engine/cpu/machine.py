@@ -6,6 +6,7 @@ Everything is read from files below a root, so that another tree can stand in fo
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -49,6 +50,14 @@ def this_machine(root: Path = ROOT, cpus: Collection[int] | None = None) -> Mach
     bounds = list(_memory_bounds(root))
     free, source = min(bounds, default=(None, ""))
     return Machine(_cores(root, cpus), min(_quotas(root), default=None), free, source)
+
+
+def processor(root: Path = ROOT) -> str:
+    """The CPU's name."""
+    for line in (_read(root / "proc/cpuinfo") or "").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _cores(root: Path, cpus: Collection[int]) -> int:

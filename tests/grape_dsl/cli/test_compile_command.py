@@ -85,6 +85,36 @@ def test_python_programs(tmp_path, monkeypatch):
     assert "topik" in wrong.stderr
 
 
+@pytest.mark.parametrize(
+    ("code", "line", "message"),
+    [
+        ("x = 1\n1 / 0\n", 2, "ZeroDivisionError: division by zero"),
+        ("import json\n\njson.loads('{')\n", 3, "JSONDecodeError: Expecting"),
+        ("def f(:\n", 1, "SyntaxError: invalid syntax"),
+        ("import no_such_module_anywhere\n", 1, "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
+        ("assert False\n", 1, "fails: AssertionError\n"),
+    ],
+)
+def test_python_code_that_fails(tmp_path, monkeypatch, code, line, message):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    file = tmp_path / "failing_program.py"
+    file.write_text(code)
+    result = grape("compile", str(file))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"{file}:{line}:1: error[python-error]: the program's Python code fails: ")
+    assert message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_python_code_that_needs_an_extra(tmp_path, monkeypatch):
+    """The command's end knows what to install."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setitem(sys.modules, "torch", None)
+    file = tmp_path / "needy_program.py"
+    file.write_text("import torch\n")
+    result = CliRunner().invoke(root, ["compile", str(file)], prog_name="grape")
+    assert isinstance(result.exception, ImportError)
+
+
 def test_formats(program):
     assert json.loads(grape("compile", program, "--format", "json").stdout)["format"] == "grape.graph/1"
     assert grape("compile", program, "-f", "mermaid").stdout.startswith("flowchart LR\n")

@@ -71,6 +71,7 @@ class FakeScheduler:
         return best
 
     async def _run(self) -> None:
+        idle = {"idle": True}
         while self.running:
             # Those that arrive together are in one step.
             await asyncio.sleep(0.001)
@@ -81,7 +82,10 @@ class FakeScheduler:
                     piece = min(PIECE, len(own.request.input_ids) - own.prefilled)
                     chunks.append((own.prefilled, piece))
                     own.prefilled += piece
-            self._file.write(json.dumps({"launch": self._clock, "decodes": len(decoding), "chunks": chunks}) + "\n")
+            kv = sum(len(own.request.input_ids) + own.made for own in decoding) + sum(prefix for prefix, _ in chunks)
+            step = {"launch": self._clock, "decodes": len(decoding), "chunks": chunks, "kv": kv}
+            self._file.write(json.dumps(step | idle) + "\n")
+            idle = {}
             self._clock += cost(len(decoding), sum(tokens for _, tokens in chunks))
             for own in list(self.running):
                 if own.prefilled == len(own.request.input_ids):

@@ -66,7 +66,19 @@ def test_the_cpus_defaults_are_told() -> None:
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = {"threads": "2 (2 cores)"}
     report = Report(
-        "0.1.0", "0.5.23", "0.5.23", "3.11", "cpu", 2, defaults, {GENERAL: ["grape (grape-dsl)"]}, {}, "ready", "/m"
+        "0.1.0",
+        "0.5.23",
+        "0.5.23",
+        "3.11",
+        "cpu",
+        2,
+        defaults,
+        {GENERAL: ["grape (grape-dsl)"]},
+        {},
+        "ready",
+        "/m",
+        3,
+        "/p",
     )
     monkeypatch.setattr(command, "look", lambda: report)
     result = CliRunner().invoke(command.doctor, ["--json"])

@@ -161,7 +161,7 @@ def test_settings_that_nothing_reads_are_told_once(invoke: Invoke, monkeypatch: 
 
 def test_options_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """What new_engine makes of them; two of them contradict each other."""
-    options = command._Options(1, False, False, None, True, None, "m", "http://x", None, False)
+    options = command._Options(1, False, False, None, True, None, None, None, "m", "http://x", None, False)
     with pytest.raises(ValueError, match="a server is given by its URL"):
         command.new_engine(options, None, {})
 
@@ -201,3 +201,28 @@ def test_ctrl_c(tokenizer_path: Path, folder: Path, number: signal.Signals) -> N
     assert process.returncode == 130, errors
     assert shown == "answer:\nbegin" and "Traceback" not in errors
     assert "['00001.', '00002.'] 0 True" in rest
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--policy", "papper"], "unknown policy 'papper'; did you mean 'paper'?"),
+        (
+            ["--policy", "paper", "--policy-off", "stage_2"],
+            "unknown part of a policy 'stage_2'; did you mean 'stage2'?",
+        ),
+        (
+            ["--policy-off", "region", "--url", "http://x"],
+            "the policy of the server http://x is set where it is started",
+        ),
+    ],
+)
+def test_a_policy_that_cannot_be_taken(
+    folder: Path, tokenizer_path: Path, options: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything of an engine starts."""
+    monkeypatch.setattr(Engine, "start", lambda self: pytest.fail("it was started"))
+    model = [] if "--url" in options else ["--model", str(tokenizer_path)]
+    result = CliRunner().invoke(command.run, ["pair.flow", "--input", "question=why", *model, *options])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr

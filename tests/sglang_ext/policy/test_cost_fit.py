@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sglang_ext.policy.cost_fit import Sample, errors, features, fit
+from sglang_ext.policy.cost_fit import TERMS, Sample, errors, features, fit
 from sglang_ext.policy.cost_model import CostModel, Load
 from sglang_ext.policy.least_squares import solve
 from sglang_ext.policy.online_fit import OnlineFit, guess
@@ -95,9 +95,11 @@ def test_columns_that_say_the_same_are_shared_out() -> None:
 
 def test_features_match_the_model() -> None:
     load = Load(3, 0, 500).plus(200, 120)
-    terms = [0.03, 0.001, 0.0008, 0.006, 2e-6, 4e-8, 1e-4]
-    model = CostModel(*terms[:6], knee=50.0, beyond=terms[6])
-    assert sum(a * b for a, b in zip(features(load, 50.0), terms, strict=True)) == pytest.approx(model.time(load))
+    values = dict(zip(TERMS, [0.03, 0.001, 0.0008, 0.006, 0.003, 2e-6, 4e-8, 1e-4], strict=True))
+    model = CostModel.of(values, knee=50.0)
+    for each in (load, load.plus(0, 7), Load(3, 0, 500)):
+        terms = zip(features(each, 50.0), values.values(), strict=True)
+        assert sum(a * b for a, b in terms) == pytest.approx(model.time(each))
 
 
 def test_from_nothing_the_model_is_learned() -> None:

@@ -14,7 +14,16 @@ from tests.sglang_ext.policy.steps import decode
 from tests.sglang_ext.policy.strategies import CPU, GPU, models
 
 MODEL = CostModel(
-    fixed=1.0, row=0.1, token=0.01, prefill=0.5, kv=0.001, attention=1e-4, knee=10.0, beyond=0.02, errors={"all": 0.1}
+    fixed=1.0,
+    row=0.1,
+    token=0.01,
+    prefill=0.5,
+    piece=0.25,
+    kv=0.001,
+    attention=1e-4,
+    knee=10.0,
+    beyond=0.02,
+    errors={"all": 0.1},
 )
 loads = st.builds(Load, st.integers(0, 64), st.just(0), st.integers(0, 30_000))
 
@@ -23,7 +32,7 @@ def test_the_terms_by_hand() -> None:
     assert MODEL.time(Load()) == 1.0
     assert MODEL.time(Load(rows=3, kv=200)) == pytest.approx(1.0 + 0.3 + 0.2)
     # 20 tokens behind 100: attention 20 x 110; 23 tokens are 13 beyond the knee.
-    expected = 1.0 + 0.3 + 0.001 * 300 + 0.5 + 0.2 + 1e-4 * 2200 + 0.02 * 13
+    expected = 1.0 + 0.3 + 0.001 * 300 + 0.5 + 0.25 + 0.2 + 1e-4 * 2200 + 0.02 * 13
     assert MODEL.predict([decode("a", 50), decode("b", 50), decode("c", 100)], [(100, 20)]) == pytest.approx(expected)
     assert MODEL.decode_step() == pytest.approx(1.1)
 
@@ -31,6 +40,7 @@ def test_the_terms_by_hand() -> None:
 def test_a_piece_in_two_parts_weighs_as_one() -> None:
     whole = Load(rows=2, kv=70).plus(100, 30)
     parts = Load(rows=2, kv=70).plus(100, 12).plus(100, 18, given=12)
+    assert parts.pieces == whole.pieces == 1
     assert (parts.rows, parts.tokens, parts.kv) == (whole.rows, whole.tokens, whole.kv) == (2, 30, 170)
     assert parts.attention == pytest.approx(whole.attention)
 

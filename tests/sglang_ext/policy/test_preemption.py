@@ -152,3 +152,15 @@ def test_a_prompt_without_room_gets_through_among_many_half_done_ones() -> None:
                 del held[piece.rid]
         assert sum(held.values()) <= pool
     assert steps < 30, "all complete prompts got through"
+
+
+@pytest.mark.parametrize("name", ["budget", "deadline", "paper"])
+def test_after_a_shortage_what_holds_kv_goes_on_first(name):
+    """An older prompt that the engine did not admit would be asked for again, and stop all behind it."""
+    refused, begun = complete("refused", 300, 0), complete("begun", 40, 1, context=60, has_row=True)
+    held = [holding("begun", 60, 1, complete=True)]
+    policy = new_policy(name, Configuration(), StepTimes(CPU))
+    for short, first in ((True, "begun"), (False, "refused")):
+        pieces = policy.plan(snapshot([refused, begun], held=held, chunk=64, short=short)).pieces
+        assert pieces[0].rid == first
+        assert short is not any(piece.rid == "refused" for piece in pieces)

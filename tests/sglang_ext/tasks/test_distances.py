@@ -51,8 +51,9 @@ def test_the_longest_way_counts():
 def test_what_has_come_is_no_more_to_come():
     table, tasks, distances = diamond()
     assert distances.to_come(tasks["b"], 3) == 10 + 2
-    table.output(tasks["a"]).push([7] * 4)
+    table.push(tasks["a"], [7] * 4)
     table.grow(tasks["b"])
+    distances.begin_step()
     assert distances.rest(tasks["b"]) == 6
     assert distances.to_come(tasks["b"], 3) == 4 + 6 + 2
     assert distances.to_come(tasks["b"], 7) == 6 + 2
@@ -77,3 +78,24 @@ def test_an_upstream_that_has_not_come_is_one_decode():
     table.grow(task)
     distances = Distances(table, lambda task, written: 1.0)
     assert (distances.hops(task), distances.rest(task), distances.to_come(task, 1)) == (1, 0.0, 0)
+
+
+def test_a_chain_deeper_than_the_stack():
+    table, run, size = RunTable(), new_run_id(), 3000
+    tasks = []
+    for index in range(size):
+        segments = [Known(ids=[1]), *([OutputHole(task=f"t{index - 1}")] if index else [])]
+        hint = TaskHint(run=run, task=f"t{index}", index=index, tasks=size, segments=segments)
+        tasks.append(table.add(hint, lambda left, right: Plain()))
+        table.grow(tasks[-1])
+    distances = Distances(table, lambda task, written: 2.0)
+    assert (distances.hops(tasks[-1]), distances.rest(tasks[-1])) == (size - 1, 2.0 * (size - 1))
+
+
+def test_expected_steps_are_those_of_one_step():
+    table, tasks, distances = diamond()
+    assert distances.rest(tasks["b"]) == 10
+    table.push(tasks["a"], [7] * 4)
+    assert distances.rest(tasks["b"]) == 10
+    distances.begin_step()
+    assert distances.rest(tasks["b"]) == 6

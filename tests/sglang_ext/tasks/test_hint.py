@@ -71,6 +71,25 @@ def test_a_bad_payload_is_refused_with_its_place(change: dict[str, Any], expecte
         read_hint([(ACTION_TYPE, "1", payload)])
 
 
+@pytest.mark.parametrize(
+    ("slo", "message"),
+    [
+        ({"tbt": 0.06}, r"payload: slo.tbt: .*, got 0.06"),
+        ({"tbt": {"seconds": 0}}, r"payload: slo.tbt.seconds: .*greater than 0, got 0"),
+        ({"ttft": {"seconds": float("nan")}}, r"payload: slo.ttft.seconds: .*finite number.*, got nan"),
+        ({"ttft": {"steps": "soon"}}, r"payload: slo.ttft.steps: .*valid number.*, got 'soon'"),
+        ({"ttft": {"steps": 3, "seconds": 1}}, r"payload: slo.ttft: .*in seconds or in steps, one of the two"),
+        ({"ttft": {}}, r"payload: slo.ttft: .*in seconds or in steps, one of the two"),
+        ({"tpot": {"steps": 3}}, r"payload: slo.tpot: .*not permitted"),
+        ("fast", r"payload: slo: .*, got 'fast'"),
+    ],
+)
+def test_objectives_that_are_none_are_refused(slo: object, message: str) -> None:
+    payload = make().model_dump(mode="json") | {"slo": slo}
+    with pytest.raises(HintError, match=message):
+        read_hint([(ACTION_TYPE, ACTION_VERSION, payload)])
+
+
 def test_other_versions_and_two_tasks_are_refused() -> None:
     payload = make().model_dump(mode="json")
     with pytest.raises(HintError, match="version '2'"):

@@ -215,7 +215,8 @@ class TableMachine(RuleBasedStateMachine):
             with pytest.raises(TaskRefused):
                 self.table.add(hint, plain)
             return
-        self.tasks[request_id(hint.run, hint.index)] = self.table.add(hint, plain)
+        task = self.tasks[request_id(hint.run, hint.index)] = self.table.add(hint, plain)
+        self.table.grow(task)
 
     @precondition(lambda self: self.living())
     @rule(data=st.data())
@@ -224,10 +225,13 @@ class TableMachine(RuleBasedStateMachine):
         if task.state is TaskState.RUNNING:
             output = self.outputs.setdefault(task.rid, [])
             if len(output) >= 6:
-                self.table.finish(task, output, None)
+                stirred = self.table.finish(task, output, None)
             else:
                 output.append(len(output))
-                self.table.output(task).push(output[-1:])
+                stirred = self.table.push(task, output[-1:])
+            for reader in stirred:
+                self.table.grow(reader)
+            assert not any(self.table.grow(other) for other in self.living()), "one could have grown and was not named"
             return
         self.table.grow(task)
         if task.complete:

@@ -1,0 +1,1 @@
+"""What steps cost on an engine, measured once and kept in a file."""
