@@ -23,7 +23,7 @@ from sglang_ext.driver.errors import InputError
 _PROMPTS, _QUICK_PROMPTS = 200, 20
 # Two whole chunks and a rest.
 _NOTE = 2 * DEFAULT_EDGE_WEIGHT + 4
-_ANSWER = 16
+_ANSWER = 8
 _WIDTH = 150
 # Flags that make the difference between the arms.
 _OWN_FLAGS = ("dtype", "chunked_prefill_size", "disable_radix_cache", "prefill_max_requests")

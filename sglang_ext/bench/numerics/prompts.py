@@ -21,7 +21,7 @@ from sglang_ext.driver.prompts import plan_tasks
 WRITER, READER = "writer", "reader"
 TOP = 20
 """Logprobs that are compared: of so many tokens that are most likely to come first."""
-_WORDS, _START_WORDS = 32, 16
+_WORDS, _START_WORDS = 24, 12
 _SEED = 0
 
 
@@ -67,7 +67,7 @@ def texts(folder: Path | None) -> list[str]:
 
 
 def stretches(given: Sequence[str], number: int) -> list[str]:
-    """Stretches of at most 32 words, from a text after the other; another place in it each time."""
+    """Stretches of at most 24 words, from a text after the other; another place in it each time."""
     if not given:
         raise InputError("there are no inputs to make prompts of")
     chance = random.Random(_SEED)
