@@ -17,6 +17,7 @@ DRIVER_TAKES = {
     "sglang",
     "sglang.srt.entrypoints.engine.Engine",
     "sglang.srt.managers.detokenizer_manager.run_detokenizer_process",
+    "sglang.srt.managers.load_snapshot.shm_path_for",
     "sglang.srt.managers.scheduler.run_scheduler_process",
     "sglang.srt.platforms.current_platform",
     "sglang.srt.server_args.ServerArgs",

@@ -26,7 +26,7 @@ from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
 from sglang_ext.commands.run_progress import RunProgress
 from sglang_ext.commands.run_session import RunSession
-from sglang_ext.commands.startup import started
+from sglang_ext.commands.startup import loading, started
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
 from sglang_ext.driver.errors import InputError
@@ -129,7 +129,7 @@ def _run(
     """Start an engine and run all; returns whether a run failed."""
     log = None if options.url else EngineLog(options.verbose)
     try:
-        engine = new_engine(options, log, _settings(flags))
+        engine = new_engine(options, log, _settings(flags, log))
         with started(engine, log):
             if options.verbose:
                 click.echo(f"profile: {profile_line(plugin_state(engine.info.states))}", err=True)
@@ -144,14 +144,17 @@ def _run(
             log.close()
 
 
-def _settings(flags: tuple[str, ...]) -> dict[str, Any]:
+def _settings(flags: tuple[str, ...], log: EngineLog | None) -> dict[str, Any]:
     if not flags:
         return {}
     if not flags[0].startswith("-"):
         raise InputError(f"unexpected argument {flags[0]!r}; SGLang's own flags stand behind --")
-    from sglang_ext.driver.engine_arguments import parse_flags
+    if log is None:
+        raise InputError("a server is given by its URL, so SGLang's flags cannot be given too: they are the server's")
+    with loading(log, "reading SGLang's flags"):
+        from sglang_ext.driver.engine_arguments import parse_flags
 
-    return parse_flags(flags)
+        return parse_flags(flags)
 
 
 def new_engine(options: _Options, log: EngineLog | None, settings: dict[str, Any]) -> Engine:

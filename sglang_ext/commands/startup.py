@@ -23,20 +23,27 @@ def started(engine: Engine, log: EngineLog | None) -> Iterator[Engine]:
         log: takes SGLang's output; None for a server, which has its own.
     """
     try:
-        if log is None:
+        with loading(log, "starting SGLang"):
             engine.start()
-        else:
-            with log.captured() as terminal, _progress(log, terminal):
-                engine.start()
         yield engine
     finally:
         engine.close()
 
 
 @contextmanager
-def _progress(log: EngineLog, terminal: IO[str]) -> Iterator[None]:
+def loading(log: EngineLog | None, doing: str) -> Iterator[None]:
+    """Work that may import SGLang: what that prints goes to `log`, `doing` stands on standard error; None: neither."""
+    if log is None:
+        yield
+        return
+    with log.captured() as terminal, _progress(log, terminal, doing):
+        yield
+
+
+@contextmanager
+def _progress(log: EngineLog, terminal: IO[str], doing: str) -> Iterator[None]:
     done = threading.Event()
-    thread = threading.Thread(target=_show, args=(log, terminal, done), daemon=True)
+    thread = threading.Thread(target=_show, args=(log, terminal, doing, done), daemon=True)
     if not log.verbose:
         thread.start()
     try:
@@ -47,14 +54,14 @@ def _progress(log: EngineLog, terminal: IO[str]) -> Iterator[None]:
             thread.join()
 
 
-def _show(log: EngineLog, terminal: IO[str], done: threading.Event) -> None:
+def _show(log: EngineLog, terminal: IO[str], doing: str, done: threading.Event) -> None:
     """On a terminal a spinner with the log's last line, else one line."""
     begin = time.monotonic()
     console = Console(file=terminal)
     if not console.is_terminal:
-        console.print("starting SGLang ...")
+        console.print(f"{doing} ...")
         return
-    with console.status("starting SGLang") as status:
+    with console.status(doing) as status:
         while not done.wait(0.25):
             line = escape(log.tail(1).strip()[:60])
-            status.update(f"starting SGLang, {time.monotonic() - begin:.0f} s  [dim]{line}")
+            status.update(f"{doing}, {time.monotonic() - begin:.0f} s  [dim]{line}")

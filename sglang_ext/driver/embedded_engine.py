@@ -17,6 +17,7 @@ from sglang_ext.driver import child_process
 from sglang_ext.driver.chunk_reader import ChunkReader
 from sglang_ext.driver.engine_arguments import with_defaults
 from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
+from sglang_ext.driver.engine_files import remove_files
 from sglang_ext.driver.errors import EngineError, InputError, RequestRefused
 from sglang_ext.driver.sglang_loading import load_sglang, start_method
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
@@ -49,6 +50,7 @@ class EmbeddedEngine:
         self._settings = dict(settings or {})
         self._environment = dict(environment or {})
         self._engine: Any = None
+        self._ports: Any = None
         self._others: set[Any] = set()
         self._children: list[Any] = []
         self._interrupted = False
@@ -83,15 +85,18 @@ class EmbeddedEngine:
         from sglang.srt.entrypoints.engine import Engine
         from sglang.srt.server_args import ServerArgs
 
+        own = self
+
         class OwnEngine(Engine):  # type: ignore[misc]
             run_scheduler_process_func = staticmethod(child_process.run_scheduler)
             run_detokenizer_process_func = staticmethod(child_process.run_detokenizer)
 
             @classmethod
-            def _launch_scheduler_processes(cls, *args: Any, **kwargs: Any) -> Any:
+            def _launch_scheduler_processes(cls, server_args: Any, port_args: Any, *args: Any, **kwargs: Any) -> Any:
+                own._ports = port_args
                 # SGLang has set `spawn` a moment ago.
                 multiprocessing.set_start_method(start_method(), force=True)
-                return super()._launch_scheduler_processes(*args, **kwargs)
+                return super()._launch_scheduler_processes(server_args, port_args, *args, **kwargs)
 
             @classmethod
             def _launch_detokenizer_subprocesses(cls, *args: Any, **kwargs: Any) -> Any:
@@ -182,6 +187,8 @@ class EmbeddedEngine:
             kill_process_tree(child.pid, wait_timeout=30)
             child.join()
         self._children = []
+        if self._ports is not None:
+            remove_files(self._ports)
 
 
 class QuitSignal:

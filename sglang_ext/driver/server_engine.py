@@ -12,7 +12,7 @@ import httpx
 
 from sglang_ext.driver.chunk_reader import ChunkReader
 from sglang_ext.driver.engine_client import Chunk, EngineInfo, GenerateRequest
-from sglang_ext.driver.errors import EngineError, RequestRefused
+from sglang_ext.driver.errors import EngineError, InputError, RequestRefused
 from sglang_ext.driver.tokenizer_folder import tokenizer_folder
 from sglang_ext.settings import API_KEY
 
@@ -42,7 +42,9 @@ class ServerEngine:
         self._opened: dict[str, asyncio.Event] = {}
 
     async def start(self) -> EngineInfo:
-        key = os.environ.get(API_KEY)
+        key = os.environ.get(API_KEY, "")
+        if not key.isascii():
+            raise InputError(f"the API key in {API_KEY} has characters that are not ASCII; a header cannot carry them")
         try:
             self._client = httpx.AsyncClient(
                 base_url=self._url,
@@ -83,8 +85,9 @@ class ServerEngine:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EngineError(f"no server answers at {self._url}: {error or type(error).__name__}") from error
         if response.status_code in (401, 403):
-            has = "the one in" if os.environ.get(API_KEY) else "none is set in"
-            raise EngineError(f"the server {self._url} asks for an API key; {has} {API_KEY} was used and refused")
+            given = os.environ.get(API_KEY)
+            reason = f"it refuses the one in {API_KEY}" if given else f"none is set in {API_KEY}"
+            raise EngineError(f"the server {self._url} asks for an API key, and {reason}")
         try:
             info = response.raise_for_status().json()
             if not isinstance(info, dict) or "model_path" not in info:

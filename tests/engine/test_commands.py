@@ -86,8 +86,10 @@ def test_doctor_sees_the_installation() -> None:
     assert "0.5.23" in json.dumps(report)
 
 
-def test_interrupt_leaves_no_process_behind(tiny_model: Path, flow: Path) -> None:
+def test_interrupt_leaves_nothing_behind(tiny_model: Path, flow: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "grape_dsl", "run", str(flow), "--input", "topic=x", "--model", str(tiny_model)]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     started = time.monotonic()
     process = subprocess.Popen(
         [*command, "--", "--dtype", "float32"],
@@ -95,7 +97,7 @@ def test_interrupt_leaves_no_process_behind(tiny_model: Path, flow: Path) -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)},
     )
     family: list[psutil.Process] = []
     # The scheduler and the detokenizer.
@@ -108,3 +110,4 @@ def test_interrupt_leaves_no_process_behind(tiny_model: Path, flow: Path) -> Non
     assert process.returncode == 130
     _, alive = psutil.wait_procs(family, timeout=15)
     assert not alive, alive
+    assert not list(temporary.iterdir())

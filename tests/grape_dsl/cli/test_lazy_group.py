@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
-from grape_dsl.cli import INTERRUPTED, ExitCode, main, missing_extra
+from grape_dsl.cli import INTERRUPTED, ExitCode, lazy_group, main, missing_extra
 
 MODULE = '''
 from typing import Annotated
@@ -79,6 +80,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: extra-commands\nVersion: 1.0\n", encoding="utf-8")
     (info / "entry_points.txt").write_text(textwrap.dedent(ENTRY_POINTS), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
+    (found,) = distributions(path=[str(tmp_path)])
+    monkeypatch.setattr(lazy_group, "entry_points", found.entry_points.select)  # its own commands only
     yield
     for module in ("extra_commands", "extra_commands_lost"):
         sys.modules.pop(module, None)

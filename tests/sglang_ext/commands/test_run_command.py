@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from sglang_ext.commands import run as command
 from sglang_ext.driver.engine import Engine
+from sglang_ext.driver.errors import InputError
 from sglang_ext.driver.record import json_schema
 from tests.sglang_ext.commands.programs import write
 from tests.sglang_ext.fake_engine import FakeEngine, Reply
@@ -164,6 +165,33 @@ def test_options_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     options = command._Options(1, False, False, None, True, None, None, None, "m", "http://x", None, False)
     with pytest.raises(ValueError, match="a server is given by its URL"):
         command.new_engine(options, None, {})
+
+
+FLAGS = """
+    import os
+    from sglang_ext.commands import run
+    from sglang_ext.driver import engine_arguments
+    from sglang_ext.driver.engine_log import EngineLog
+
+    engine_arguments.parse_flags = lambda flags: os.write(2, b"a warning of SGLang's") and {"flags": flags}
+    log = EngineLog()
+    print(run._settings(("--dtype", "float32"), log), log.tail())
+    log.close()
+"""
+
+
+def test_what_sglang_prints_while_its_flags_are_read_goes_to_the_log() -> None:
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", textwrap.dedent(FLAGS)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "{'flags': ('--dtype', 'float32')} a warning of SGLang's\n"
+    assert done.stderr == "reading SGLang's flags ...\n"
+
+
+def test_a_server_takes_no_flags() -> None:
+    with pytest.raises(InputError, match="a server is given by its URL, so SGLang's flags cannot be given too"):
+        command._settings(("--dtype", "half"), None)
 
 
 CTRL_C = """

@@ -14,7 +14,7 @@ import pytest
 from grape_dsl.workflow import Workflow
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_client import GenerateRequest
-from sglang_ext.driver.errors import EngineError, RunFailedError
+from sglang_ext.driver.errors import EngineError, InputError, RunFailedError
 from sglang_ext.driver.record import ErrorKind
 from sglang_ext.driver.server_engine import ServerEngine
 from tests.sglang_ext.fake_engine import GRAPE, FakeEngine, Reply
@@ -118,8 +118,14 @@ def test_api_key(tokenizer_path: Path, chain: Workflow, monkeypatch: pytest.Monk
     server = FakeServer(tokenizer_path, answers)
     server.key = "secret"
     monkeypatch.delenv("GRAPE_API_KEY", raising=False)
-    with pytest.raises(EngineError, match="none is set in GRAPE_API_KEY"), connected(server):
+    with pytest.raises(EngineError, match="asks for an API key, and none is set in GRAPE_API_KEY"), connected(server):
         pass
+    monkeypatch.setenv("GRAPE_API_KEY", "guess")
+    with pytest.raises(EngineError, match="asks for an API key, and it refuses the one in GRAPE_API_KEY"):
+        connected(server).start()
+    monkeypatch.setenv("GRAPE_API_KEY", "schlüssel")
+    with pytest.raises(InputError, match="not ASCII"):
+        connected(server).start()
     monkeypatch.setenv("GRAPE_API_KEY", "secret")
     with connected(server) as engine:
         assert engine.run(chain, question="q").ok
