@@ -29,7 +29,7 @@ class NumericsArm:
 
         Without a prefix cache, and with one prompt in a pass, stock's chunks begin and end where they should.
         """
-        flags = ("--dtype", dtype)
+        flags: tuple[str, ...] = ("--dtype", dtype)
         if self.chunk is None:
             return EngineKind(f"grape-{dtype}", Streaming.ON, flags=flags)
         flags += ("--chunked-prefill-size", str(self.chunk), "--disable-radix-cache", "--prefill-max-requests", "1")

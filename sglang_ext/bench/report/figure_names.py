@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from sglang_ext.bench.envelope import FIGURES
 from sglang_ext.bench.load_result import ArmFigures
 from sglang_ext.bench.run_figures import Gaps
+from sglang_ext.bench.spread import Ratio
+
+Side = Literal["better", "worse", "open"]
 
 QUANTITIES = {
     "line": "gap",
@@ -25,6 +30,8 @@ BASELINES = {
 }
 
 READING = (
+    ("arm", "one way to do the same work: Grape, or a setting of stock SGLang with a client."),
+    ("run", "one workflow, from the submission of its inputs to its last token."),
     ("u", "the unloaded decode step: one row that decodes alone. Gaps and TTFT are given in it."),
     ("gap", "between neighbouring tokens of a run, all its tasks on one time line."),
     (
@@ -51,8 +58,8 @@ READING = (
     (
         "ratio",
         "an arm's figure over that of the best viable stock setting of this figure; below 1 is better. The interval is "
-        "95%, by drawing repetitions and runs again, the same of both arms. One that holds 1 says that no difference "
-        "was seen.",
+        "95%, by drawing repetitions and runs again, the same of both arms. One that holds 1, to two digits, says that "
+        "no difference was seen.",
     ),
     (
         "fluid limit",
@@ -64,6 +71,8 @@ READING = (
         "decode rows of a step on average, times tasks per token: the share of tokens that another task's prefill "
         "delays if a whole prompt runs in one step.",
     ),
+    ("rows", "decodes of a step on average."),
+    ("KV at most", "the most KV that was held, of the pool."),
     ("prefill computed", "prefill tokens computed, of those of all prompts; the prefix cache makes it less."),
 )
 
@@ -81,6 +90,13 @@ READING_ENGINE = (
 def in_seconds(figure: str) -> bool:
     """Whether a figure is given in seconds; else in unloaded decode steps."""
     return FIGURES[figure].of == "completion"
+
+
+def side(ratio: Ratio) -> Side:
+    """On which side of 1 the interval is, as it is printed."""
+    if round(ratio.high, 2) < 1:
+        return "better"
+    return "worse" if round(ratio.low, 2) > 1 else "open"
 
 
 def value_of(arm: ArmFigures, figure: str) -> float | None:

@@ -19,6 +19,7 @@ from sglang_ext.bench.report.tables import (
     Table,
     all_table,
     envelope_table,
+    glance_table,
     in_order,
     main_table,
     other_table,
@@ -74,11 +75,21 @@ def page(report: Report) -> str:
         style=(data / "page.css").read_text(encoding="utf-8"),
         views=[_section(section, report) for section in report.sections],
         series=[_series(series, report) for series in report.series],
+        glance=_glance(report),
         engines=any(arm.settings for arm in report.arms.values()),
         short=shortcomings(report),
         marks={True: "met", False: "missed", None: "open"},
         reading=[*READING, *(READING_ENGINE if measured else ())],
     )
+
+
+def _glance(report: Report) -> Table | None:
+    """None where there is no stock to compare with."""
+    arms = {}
+    for section in report.sections:
+        own = {name: arm for name, arm in section.whole.items() if arm.ratios}
+        arms |= {section.title if len(own) == 1 else f"{section.title}: {name}": arm for name, arm in own.items()}
+    return glance_table(arms) if arms else None
 
 
 def _section(section: Section, report: Report) -> View:

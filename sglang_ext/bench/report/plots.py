@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sglang_ext.bench.load_result import ArmFigures, LoadResult
+from sglang_ext.bench.report.figure_names import side
 from sglang_ext.bench.report.svg import CHARACTER, Axis, Canvas, number
 from sglang_ext.bench.run_figures import Gaps
 from sglang_ext.bench.spread import Ratio
 
-_ROW, _TOP, _PLOT = 22.0, 34.0, 400.0
+_ROW, _TOP, _PLOT = 22.0, 34.0, 360.0
 _POINTS = (("p50", "P50"), ("p95", "P95"), ("p99", "P99"), ("most", "largest"))
 _SHAPE = {"p50": 1, "p95": 0, "p99": 2, "most": 4}
 
@@ -99,14 +100,14 @@ def forest(panels: Mapping[str, Mapping[str, Ratio]], label: str) -> str:
 
 
 def _interval(canvas: Canvas, axis: Axis, y: float, ratio: Ratio, what: str) -> None:
-    kind = "better" if ratio.high < 1 else "worse" if ratio.low > 1 else "open"
+    kind = side(ratio)
     canvas.line(axis.at(ratio.low), y, axis.at(ratio.high), y, f"interval {kind}")
     tip = f"{what}: {ratio.value:.3f} [{ratio.low:.3f} to {ratio.high:.3f}]"
     canvas.mark(axis.at(ratio.value), y, 2 if kind == "worse" else 0, f"mark {kind}", tip)
 
 
 def over_load(results: Sequence[LoadResult], lines: Mapping[str, Sequence[float]], label: str, unit: str) -> str:
-    """One figure over the rate, a line per arm.
+    """One figure over the rate, a line per arm; shares from 0, others by factors.
 
     Args:
         results: their rates are the places on the axis.
@@ -114,7 +115,7 @@ def over_load(results: Sequence[LoadResult], lines: Mapping[str, Sequence[float]
     """
     rates = [result.rate or 0.0 for result in results]
     x_axis = Axis.around(rates, 52, 330, log=True)
-    y_axis = Axis.around([v for values in lines.values() for v in values], 190, 14)
+    y_axis = Axis.around([v for values in lines.values() for v in values], 190, 14, log=unit != "%")
     canvas = Canvas(346, 236, label)
     for tick in y_axis.ticks(5):
         canvas.line(52, y_axis.at(tick), 330, y_axis.at(tick), "grid")

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sglang_ext.bench.load_result import LoadResult
+from sglang_ext.bench.load_result import ArmFigures, LoadResult
 from sglang_ext.bench.verdict import Verdict
 
+ABOUT = (
+    "A workflow is a graph of calls of a language model, its tasks; the prompt of one may hold what others write. "
+    "Grape gives the engine all tasks at once and prefills the prompts while the tasks before them still write. "
+    "Stock SGLang gets a task from its client when the prompt is complete."
+)
+"""What is compared, for somebody who has not heard of it."""
 Facts = Mapping[str, str]
 """Short names and values, in the order in which they stand."""
 
@@ -27,13 +33,21 @@ class Section:
     Args:
         title: what ran, at which load.
         note: what this load is for.
-        parts: arms without a part stand beside the whole, so being behind is no shortcoming.
+        lacking: arms of Grape without some part of it, so that their being behind is no shortcoming.
+        parts: what is compared is Grape's arms with each other.
     """
 
     title: str
     note: str
     result: LoadResult
+    lacking: frozenset[str] = frozenset()
     parts: bool = False
+
+    @property
+    def whole(self) -> dict[str, ArmFigures]:
+        """Grape's arms that lack nothing, where it is them that are compared with stock."""
+        arms = {} if self.parts else self.result.arms
+        return {name: arm for name, arm in arms.items() if not arm.stock and name not in self.lacking}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +63,8 @@ class Report:
     """Args:
     mark: in front of every heading, such as `Simulated: `; empty where an engine was measured.
     warnings: what a reader has to know before everything else.
-    summary: sentences: what was compared with what, on what, when.
+    summary: paragraphs: what was compared with what, on what, when.
+    workloads: the tasks of what ran.
     step_s: u, the unloaded decode step, in which gaps are given.
     loads: sentences: how the loads were fixed.
     """
@@ -59,6 +74,7 @@ class Report:
     warnings: Sequence[str]
     summary: Sequence[str]
     facts: Mapping[str, Facts]
+    workloads: Facts
     loads: Sequence[str]
     step_s: float
     ttft_s: float

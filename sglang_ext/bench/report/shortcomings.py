@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sglang_ext.bench.report.figure_names import BASELINES
+from sglang_ext.bench.report.figure_names import BASELINES, side
 from sglang_ext.bench.report.report import Report, Section
 
 # What is behind by less is not worth a line; the tables have it.
@@ -20,21 +20,18 @@ def shortcomings(report: Report) -> list[str]:
     found = [f"Goal missed: {v.goal}. Found: {v.found}." for v in report.verdicts if v.met is False]
     found += [f"Goal not measured: {v.goal}." for v in report.verdicts if v.met is None]
     for section in report.sections:
-        if not section.parts:
-            found += _of(section)
+        found += _of(section)
     return found
 
 
 def _of(section: Section) -> Iterator[str]:
-    for name, arm in section.result.arms.items():
-        if arm.stock:
-            continue
+    for name, arm in section.whole.items():
         if not arm.viable:
             yield f"{section.title}: {name} is not viable."
         behind = [
-            f"{figure} {ratio.value:.2f} [{ratio.low:.2f} to {ratio.high:.2f}]"
+            f"{figure} ({ratio.value:.2f} times, {ratio.low:.2f} to {ratio.high:.2f})"
             for figure, ratio in arm.ratios.get("envelope", {}).items()
-            if ratio.low > 1 and ratio.value > LEAST_BEHIND
+            if side(ratio) == "worse" and ratio.value > LEAST_BEHIND
         ]
         if behind:
-            yield f"{section.title}: {name} is behind the {BASELINES['envelope']} in {', '.join(behind)}."
+            yield f"{section.title}: {name} is behind the {BASELINES['envelope']} setting in {', '.join(behind)}."

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+from sglang_ext.bench.arms import grape_about
 from sglang_ext.bench.load_result import LoadResult
-from sglang_ext.bench.report.loads import LOADS, load_title, series_of
-from sglang_ext.bench.report.report import ArmText, Report, Section
+from sglang_ext.bench.report.loads import load_note, load_title, series_of, workload_facts
+from sglang_ext.bench.report.report import ABOUT, ArmText, Report, Section
 from sglang_ext.bench.report.workflow_report import texts
 from sglang_ext.bench.simulation.record import SimulationRecord
+from sglang_ext.bench.simulation.simulated_arm import stock_arm
+from sglang_ext.settings import Streaming
+
+# As the benchmark names them: the policy, parts that are off, the way of streaming where it is not the usual one.
+_OURS = re.compile(r"(?P<policy>\S+)(?P<parts>( -\S+)*)( \((?P<way>\w+)\))?")
 
 
 def simulated_report(record: SimulationRecord) -> Report:
@@ -17,6 +25,7 @@ def simulated_report(record: SimulationRecord) -> Report:
         title=f"{workload} on {name}",
         warnings=["Every figure is simulated; none was measured on an engine."],
         summary=[
+            ABOUT,
             f"Workflows of the kind {workload} on a simulated engine, {name}: the policies that the engine runs beside "
             "the settings of stock SGLang. A simulation says in which direction to look, and what a real run should "
             "find.",
@@ -26,22 +35,34 @@ def simulated_report(record: SimulationRecord) -> Report:
             f"u, {record.tbt_s / step_s:g} u between tokens.",
         ],
         facts={"Simulated machine": texts(record.machine), "Settings": texts(settings)},
-        loads=[*LOADS, "The rates were found from a simulation of stock's settings alone."],
+        workloads=workload_facts([workload]),
+        loads=["Rates with a name were found from a simulation of stock's settings alone."],
         step_s=step_s,
         ttft_s=record.ttft_s,
         tbt_s=record.tbt_s,
         arms=_arms(record.loads),
-        sections=[Section(load_title(workload, load), "", load) for load in record.loads],
+        sections=[_section(workload, load) for load in record.loads],
         series=series_of(workload, record.loads),
         verdicts=[],
     )
+
+
+def _section(workload: str, load: LoadResult) -> Section:
+    lacking = frozenset(name for name, arm in load.arms.items() if not arm.stock and " " in name)
+    return Section(load_title(workload, load), load_note(load), load, lacking)
 
 
 def _arms(loads: list[LoadResult]) -> dict[str, ArmText]:
     found: dict[str, ArmText] = {}
     for load in loads:
         for name, arm in load.arms.items():
-            setting, _, client = name.partition("/")
-            about = f"stock SGLang's setting {setting}, client {client}" if arm.stock else "Grape with this policy"
-            found[name] = ArmText(about)
+            found[name] = ArmText(stock_arm(name).about if arm.stock else _about(name))
     return found
+
+
+def _about(name: str) -> str:
+    found = _OURS.fullmatch(name)
+    if found is None:
+        return "Grape"
+    without = ", ".join(part.removeprefix("-") for part in found["parts"].split())
+    return grape_about(found["policy"], without, Streaming(found["way"] or Streaming.ON))

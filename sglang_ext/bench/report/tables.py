@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from sglang_ext.bench.attainment import Attainment
 from sglang_ext.bench.envelope import FIGURES
 from sglang_ext.bench.load_result import DEFAULT, ArmFigures, LoadResult
-from sglang_ext.bench.report.figure_names import BASELINES, QUANTITIES, in_seconds, value_of
+from sglang_ext.bench.report.figure_names import BASELINES, QUANTITIES, in_seconds, side, value_of
 from sglang_ext.bench.run_figures import Gaps
 from sglang_ext.bench.spread import Ratio
 
 # Where an arm has no such figure.
 _NONE = "-"
+_GLANCE = ("gap mean", "gap P95", "switch P95", "worst P95", "TTFT P95", "completion P95")
+_GLANCE_BY = ("envelope", "default")
 _POINTS = (("mean", "mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"), ("most", "largest"))
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Args: note: smaller, below. kind: `best`, `better`, `worse` or nothing."""
+    """Args: note: smaller, below. kind: `best`, a `Side` of a ratio, or nothing."""
 
     text: str
     note: str = ""
@@ -125,6 +127,16 @@ def ratio_table(arm: ArmFigures) -> Table:
     return Table("figure", [BASELINES[name] for name in arm.ratios], rows)
 
 
+def glance_table(arms: Mapping[str, ArmFigures]) -> Table:
+    """Arms at their loads, against the best stock setting of each figure and stock's default, in the main figures."""
+    rows = []
+    for name, arm in arms.items():
+        for by in _GLANCE_BY:
+            ratios = [arm.ratios.get(by, {}).get(figure) for figure in _GLANCE]
+            rows.append(Row(name, [Cell(BASELINES[by]), *map(_ratio, ratios)]))
+    return Table("load", ["against", *_GLANCE], rows)
+
+
 def parts_table(arms: Mapping[str, ArmFigures], baseline: str) -> Table:
     """Several arms against one baseline."""
     own = {name: arm.ratios[baseline] for name, arm in arms.items() if baseline in arm.ratios}
@@ -136,8 +148,7 @@ def parts_table(arms: Mapping[str, ArmFigures], baseline: str) -> Table:
 def _ratio(ratio: Ratio | None) -> Cell:
     if ratio is None:
         return Cell(_NONE)
-    kind = "better" if ratio.high < 1 else "worse" if ratio.low > 1 else ""
-    return Cell(f"{ratio.value:.2f}", f"{ratio.low:.2f} to {ratio.high:.2f}", kind)
+    return Cell(f"{ratio.value:.2f}", f"{ratio.low:.2f} to {ratio.high:.2f}", side(ratio))
 
 
 def all_table(arms: Mapping[str, ArmFigures], step_s: float) -> Table:

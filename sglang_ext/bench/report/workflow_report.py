@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from sglang_ext.bench.load_result import LoadResult
-from sglang_ext.bench.report.loads import LOADS, load_title, series_of
-from sglang_ext.bench.report.report import ArmText, Facts, Report, Section
+from sglang_ext.bench.report.loads import load_note, load_title, series_of, workload_facts
+from sglang_ext.bench.report.report import ABOUT, ArmText, Facts, Report, Section
 from sglang_ext.bench.workflows.record import CalibrationRecord, WorkflowRecord, WorkloadResult
 
 
@@ -35,18 +37,15 @@ def workflow_report(record: WorkflowRecord) -> Report:
             "Settings": {"mode": record.mode, **texts(record.settings)},
             "Calibration on stock's default": _calibration(record.calibration),
         },
+        workloads=workload_facts(result.workload for result in record.workloads),
         loads=[
-            *LOADS,
-            "The rates were found once, before any arm was measured, from a simulation of stock's settings with the "
-            "cost model of the calibration; Grape has no say in them.",
+            "Rates with a name were found once, before any arm was measured, from a simulation of stock's settings "
+            "with the cost model of the calibration; Grape has no say in them."
         ],
         step_s=step_s,
         ttft_s=record.ttft_s,
         tbt_s=record.tbt_s,
-        arms={
-            name: ArmText(arm.about, _engine(record, arm.engine) + f"; client: {arm.client}")
-            for name, arm in record.arms.items()
-        },
+        arms={name: ArmText(arm.about, _engine(record, arm.engine)) for name, arm in record.arms.items()},
         sections=[section for result in record.workloads for section in _sections(result)],
         series=[s for result in record.workloads for s in series_of(result.workload, result.loads)],
         verdicts=record.verdicts,
@@ -55,9 +54,11 @@ def workflow_report(record: WorkflowRecord) -> Report:
 
 def _summary(record: WorkflowRecord, device: str) -> Iterator[str]:
     step_s = record.calibration.unloaded_s
+    yield ABOUT
     yield (
         f"Whole workflows on real SGLang engines: Grape beside stock SGLang's settings, on {device}, with the model "
-        f"{record.model}. Measured {record.started} (UTC), in {record.seconds / 60:.0f} minutes."
+        f"{record.model}. The measurement, or the last part of one in several, began {_date(record.started)} and took "
+        f"{record.seconds / 60:.0f} minutes."
     )
     yield (
         "Every arm was given the same runs with the same arrivals and output lengths, on the same machine, one after "
@@ -73,24 +74,29 @@ def _summary(record: WorkflowRecord, device: str) -> Iterator[str]:
 
 def _warnings(record: WorkflowRecord) -> Iterator[str]:
     if record.indicative:
-        yield "Indicative: this run was too short for a claim. A full one measures enough."
+        yield "Indicative: this measurement was too short for a claim. The mode full measures enough."
     if record.unfinished:
-        yield f"{record.unfinished} cells that were planned were not measured."
+        yield (
+            "Not everything that was planned was measured: of the turns of an arm at a load, "
+            f"{record.unfinished} {'is' if record.unfinished == 1 else 'are'} missing."
+        )
 
 
 def _sections(result: WorkloadResult) -> Iterator[Section]:
     for load in result.loads:
-        yield Section(load_title(result.workload, load), "", load)
+        # Of Grape's arms `grape` and `grape:POLICY` lack nothing.
+        lacking = frozenset(name for name, arm in load.arms.items() if not arm.stock and re.search("[-/]", name))
+        yield Section(load_title(result.workload, load), load_note(load), load, lacking)
     if result.ablations is not None:
         note = "Grape without one part or another. A part whose absence changes nothing earns nothing here."
-        yield Section(f"{load_title(result.workload, result.ablations)}, parts off", note, result.ablations, True)
+        yield Section(f"{load_title(result.workload, result.ablations)}, parts off", note, result.ablations, parts=True)
     if result.screen is not None:
         yield _screen(result, result.screen)
 
 
 def _screen(result: WorkloadResult, screen: LoadResult) -> Section:
     note = f"Every stock setting once. Kept for the comparison: {', '.join(result.kept) or 'none'}."
-    return Section(f"{load_title(result.workload, screen)}, screen of stock's settings", note, screen, True)
+    return Section(f"{load_title(result.workload, screen)}, screen of stock's settings", note, screen, parts=True)
 
 
 def _engine(record: WorkflowRecord, name: str) -> str:
@@ -99,6 +105,10 @@ def _engine(record: WorkflowRecord, name: str) -> str:
         return name
     variables = " ".join(f"{key}={value}" for key, value in engine.environment.items())
     return f"{name}: {variables} {' '.join(engine.flags)}".strip()
+
+
+def _date(started: str) -> str:
+    return f"{datetime.fromisoformat(started).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _calibration(found: CalibrationRecord) -> Facts:
@@ -122,6 +132,8 @@ def texts(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if value is None or value in ([], {}):
         return "none"
     if isinstance(value, dict):

@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from sglang_ext.bench.envelope import FIGURES
-from sglang_ext.bench.report.figure_names import READING, value_of
+from sglang_ext.bench.load_result import LoadResult
+from sglang_ext.bench.report.figure_names import READING, side, value_of
+from sglang_ext.bench.report.loads import WORKLOADS
 from sglang_ext.bench.report.page import page
 from sglang_ext.bench.report.report import Report
 from sglang_ext.bench.report.simulated_report import simulated_report
 from sglang_ext.bench.report.workflow_report import workflow_report
+from sglang_ext.bench.spread import Ratio
+from sglang_ext.bench.workload import workloads
 from tests.sglang_ext.bench.report.reading_html import Page
 from tests.sglang_ext.bench.report.records import HOSTILE, simulation_record, workflow_record
 
@@ -115,9 +119,51 @@ def test_what_fell_short():
     assert "Goal not measured: nobody asked." in section.text
     assert "switches 3 times shorter" not in section.text
     assert re.search(
-        r"search, knee \(0.5 runs/s\): grape is behind the best viable stock in .*TTFT P95 2.00", section.text
+        r"search, knee \(0.5 runs/s\): grape is behind the best viable stock setting in .*TTFT P95 \(2.00 times",
+        section.text,
     )
     assert HOSTILE not in section.text, "an arm without a part is no shortcoming"
+
+
+def test_at_a_glance_stand_the_arms_that_lack_nothing():
+    rows = Page(PAGES["measured"]).rows
+    record = workflow_record()
+    for load, title in zip(
+        record.workloads[0].loads, ("knee (0.5 runs/s)", "busy (0.9 runs/s)", "closed loop"), strict=True
+    ):
+        own = [row for row in rows if row and row[0] == f"search, {title}"]
+        assert [row[1] for row in own] == ["best viable stock", "stock's default"]
+        for row, by in zip(own, ("envelope", "default"), strict=True):
+            ratio = load.arms["grape"].ratios[by]["gap P95"]
+            assert row[3] == f"{ratio.value:.2f}{ratio.low:.2f} to {ratio.high:.2f}"
+    lacking = REPORTS["simulated"].sections[0]
+    named = LoadResult(
+        load="2", rate=2.0, baselines={}, arms={n: lacking.result.arms["grape"] for n in ("p", "p -a", "p (static)")}
+    )
+    (section,) = simulated_report(simulation_record().model_copy(update={"loads": [named]})).sections
+    assert list(section.whole) == ["p"]
+
+
+def test_arms_workloads_and_loads_in_words():
+    named = workflow_record().workloads[0].loads[0].arms["grape"]
+    stock = named.model_copy(update={"stock": True})
+    arms = {"p": named, "p -a -b (off)": named, "mixed-64/prewarm-priority": stock}
+    load = LoadResult(load="knee", rate=2.0, baselines={}, arms=arms)
+    report = simulated_report(simulation_record().model_copy(update={"loads": [load]}))
+    assert report.arms["p"].about == "Grape, policy p"
+    assert report.arms["p -a -b (off)"].about.startswith("Grape, policy p without a, b; the client sends each task")
+    about = report.arms["mixed-64/prewarm-priority"].about
+    assert "--enable-mixed-chunk --chunked-prefill-size 64" in about and "last in the queue" in about
+    assert "passes 5%" in report.sections[0].note
+    assert "safety checker" in Page(PAGES["measured"]).text and "an ordinary request" in Page(PAGES["measured"]).text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.5, 0.99, "better"), (0.5, 0.997, "open"), (1.003, 1.2, "open"), (1.01, 1.2, "worse")],
+)
+def test_sides_are_those_of_the_printed_interval(low, high, expected):
+    assert side(Ratio(value=1.0, low=low, high=high)) == expected
 
 
 def test_an_indicative_and_unfinished_record_says_so():
@@ -149,3 +195,6 @@ def test_definitions_are_those_of_the_documentation():
     for term in ("gap", "switch", "worst", "strict", "fluid limit"):
         definition = dict(READING)[term].split(". ")[0].rstrip(".")
         assert definition in text, (term, definition)
+    assert set(WORKLOADS) == set(workloads.WORKLOADS)
+    for tasks in WORKLOADS.values():
+        assert tasks in text
