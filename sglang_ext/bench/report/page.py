@@ -32,6 +32,8 @@ MOST_LINES = 6
 _PARTS_FIGURES = ("gap P95", "gap P99", "switch P95", "worst P95", "completion P95")
 _OVER_LOAD = ("gap mean", "gap P95", "gap P99", "switch P95", "worst P95", "TTFT P95", "completion P95")
 
+_OVER_LOAD_ABOUT = "Gaps and times, and the rates, stand on axes by factors."
+
 
 @dataclass(frozen=True, slots=True)
 class Plot:
@@ -85,7 +87,7 @@ def page(report: Report) -> str:
 
 def _glance(report: Report) -> Table | None:
     """None where there is no stock to compare with."""
-    arms = {}
+    arms: dict[str, ArmFigures] = {}
     for section in report.sections:
         own = {name: arm for name, arm in section.whole.items() if arm.ratios}
         arms |= {section.title if len(own) == 1 else f"{section.title}: {name}": arm for name, arm in own.items()}
@@ -172,7 +174,7 @@ def _series(series: Series, report: Report) -> View:
     for title, share in getters:
         lines = {name: [share(result.arms[name]) for result in series.results] for name in names}
         plots.append(Plot(title, over_load(series.results, lines, f"{title} over load", "%")))
-    return View(f"{series.title} over load", plots=[Plot("", "", key=key), *plots])
+    return View(f"{series.title} over load", plots=[Plot("", "", _OVER_LOAD_ABOUT, key), *plots])
 
 
 def _lines(results: Sequence[LoadResult]) -> list[str]:

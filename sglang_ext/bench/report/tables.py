@@ -60,7 +60,9 @@ def kind_of(arm: ArmFigures) -> str:
 
 
 def main_table(arms: Mapping[str, ArmFigures], step_s: float) -> Table:
-    """What arms are compared by. The best value of the viable arms in each column stands out."""
+    """What arms are compared by. In each column the best value of the viable arms stands out, with those
+    that are printed alike.
+    """
     names = list(FIGURES)
     best = {
         name: min((v for arm in arms.values() if arm.viable and (v := value_of(arm, name)) is not None), default=None)
@@ -74,8 +76,10 @@ def main_table(arms: Mapping[str, ArmFigures], step_s: float) -> Table:
             if value is None:
                 cells.append(Cell(_NONE))
                 continue
-            text = f"{value:.2f}" if in_seconds(name) else f"{value / step_s:.2f}"
-            cells.append(Cell(text, kind="best" if arm.viable and value == best[name] else ""))
+            unit = 1.0 if in_seconds(name) else step_s
+            text, least = f"{value / unit:.2f}", best[name]
+            leads = arm.viable and least is not None and text == f"{least / unit:.2f}"
+            cells.append(Cell(text, kind="best" if leads else ""))
         cells += [
             Cell(f"{arm.figures.strict:.0%}"),
             Cell(f"{arm.figures.attained[Attainment.MEAN]:.0%}"),

@@ -14,6 +14,7 @@ from sglang_ext.bench.report.loads import WORKLOADS
 from sglang_ext.bench.report.page import page
 from sglang_ext.bench.report.report import Report
 from sglang_ext.bench.report.simulated_report import simulated_report
+from sglang_ext.bench.report.tables import main_table
 from sglang_ext.bench.report.workflow_report import workflow_report
 from sglang_ext.bench.spread import Ratio
 from sglang_ext.bench.workload import workloads
@@ -74,6 +75,18 @@ def test_every_arm_has_its_figures(name):
                 unit = 1.0 if figure.startswith("completion") else report.step_s
                 values.append("-" if value is None else f"{value / unit:.2f}")
             assert any(row[1 : 1 + len(values)] == values for row in own), (section.title, arm_name)
+
+
+def test_values_that_are_printed_alike_stand_out_alike():
+    load = workflow_record().workloads[0].loads[0]
+    own = load.arms["grape"]
+    line = own.figures.line
+    nearly = line.model_copy(update={"p95": line.p95 * 1.0001, "p99": line.p99 * 2})
+    other = own.model_copy(update={"figures": own.figures.model_copy(update={"line": nearly})})
+    first, second = main_table({"a": own, "b": other}, 0.1).rows
+    at = ["viable", *FIGURES].index("gap P95")
+    assert first.cells[at].kind == second.cells[at].kind == "best"
+    assert (first.cells[at + 1].kind, second.cells[at + 1].kind) == ("best", "")
 
 
 def test_every_ratio_with_its_interval():
