@@ -60,7 +60,8 @@ def _lines(result: DtypeResult) -> list[str]:
         f"A streamed prompt: {result.prompt_tokens:.0f} tokens, {result.early_tokens:.0f} of them early in "
         f"{result.early_chunks:.1f} chunks.",
         f"Sampled with a seed: {seeds.again.count} of {seeds.again.of} outputs come out alike when sent again, "
-        f"{seeds.streamed.count} of {seeds.streamed.of} streamed.",
+        f"{seeds.streamed.count} of {seeds.streamed.of} streamed. SGLang takes seeds into account in its deterministic "
+        "mode only.",
     ]
 
 
