@@ -64,6 +64,15 @@ def new_client(name: str) -> RunClient:
     return clients[name]
 
 
+def grape_about(policy: str, without: str, streaming: Streaming) -> str:
+    """An arm of Grape in words. Args: without: parts of the policy that are off."""
+    about = f"Grape, policy {policy}" + (f" without {without}" if without else "")
+    return about + {
+        Streaming.STATIC: "; only the fixed start of prompts is prefilled early",
+        Streaming.OFF: "; the client sends each task when its inputs are complete",
+    }.get(streaming, "")
+
+
 def engines(arms: tuple[Arm, ...]) -> list[EngineKind]:
     """The engines that the arms need, each once."""
     return list(dict.fromkeys(arm.engine for arm in arms))

@@ -12,6 +12,7 @@ from rich.progress import Progress
 
 from grape_dsl.cli import ExitCode
 from sglang_ext.bench.load_result import DEFAULT, LoadResult
+from sglang_ext.bench.report.simulated_report import simulated_report
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.comparison import SimulatedComparison
 from sglang_ext.bench.simulation.engine import SimulationError
@@ -26,6 +27,8 @@ from sglang_ext.bench.workload.items import Items
 from sglang_ext.bench.workload.job import Job
 from sglang_ext.bench.workload.jobs import JobSource
 from sglang_ext.bench.workload.workloads import WORKLOADS, find
+from sglang_ext.commands.bench_html import HTML_OPTION, check_html, write_html
+from sglang_ext.commands.bench_record_file import read_record
 from sglang_ext.commands.bench_simulate_table import show
 from sglang_ext.commands.failures import reported
 from sglang_ext.driver.errors import InputError
@@ -98,7 +101,14 @@ _ALL, _STOCK = "all", "stock"
 )
 @click.option("--every-arm", is_flag=True, help="Show stock arms that are the best of nothing, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
-def bench_simulate(as_json: bool, every_arm: bool, **options: Any) -> None:
+@click.option("--html", **HTML_OPTION)
+@click.option(
+    "--read",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Show a record that was printed with --json; nothing is simulated.",
+)
+def bench_simulate(as_json: bool, every_arm: bool, html: Path | None, read: Path | None, **options: Any) -> None:
     """Simulate workflows under policies and stock SGLang's settings. No engine is started; every figure is simulated.
 
     The policies are the ones that the engine runs. Service levels are in unloaded decode steps.
@@ -106,7 +116,10 @@ def bench_simulate(as_json: bool, every_arm: bool, **options: Any) -> None:
     Exit codes: 0 simulated, whatever was found; 2 wrong usage or input.
     """
     with reported():
-        record = _simulate(**options)
+        check_html(html)
+        record = _simulate(**options) if read is None else read_record(read, SimulationRecord)
+        if html is not None:
+            write_html(html, simulated_report(record))
     if as_json:
         click.echo(record.model_dump_json(indent=1))
     else:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from grape_dsl.cli import ExitCode
 from sglang_ext.bench.machine import versions
+from sglang_ext.bench.report.workflow_report import workflow_report
 from sglang_ext.bench.workflows.arms import QUICK, ArmNames
 from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import CLOSED, MODES, NAMED, Mode, time_plan
@@ -19,6 +20,7 @@ from sglang_ext.bench.workflows.rates import number
 from sglang_ext.bench.workflows.record import WorkflowRecord
 from sglang_ext.bench.workload.arrivals import read_trace
 from sglang_ext.bench.workload.workloads import WORKLOADS
+from sglang_ext.commands.bench_html import HTML_OPTION, check_html, write_html
 from sglang_ext.commands.bench_progress import BenchProgress
 from sglang_ext.commands.bench_record_file import read_record
 from sglang_ext.commands.bench_workflows_table import show
@@ -82,13 +84,14 @@ _OWN_FLAGS = (
 @click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
 @click.option("--every-arm", is_flag=True, help="Show stock arms that are the best of nothing, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@click.option("--html", **HTML_OPTION)
 @click.option(
     "--read",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="Show a record that was printed with --json; nothing is measured.",
 )
-def bench_workflows(as_json: bool, every_arm: bool, read: Path | None, **options: Any) -> None:
+def bench_workflows(as_json: bool, every_arm: bool, html: Path | None, read: Path | None, **options: Any) -> None:
     """Measure whole workflows under load: Grape beside stock SGLang's settings with two clients.
 
     Service levels are in unloaded decode steps. SGLang's own flags stand behind -- and go to every engine.
@@ -97,7 +100,10 @@ def bench_workflows(as_json: bool, every_arm: bool, read: Path | None, **options
     """
     answer_sigterm()
     with reported():
+        check_html(html)
         record = _measure(**options) if read is None else read_record(read, WorkflowRecord)
+        if html is not None:
+            write_html(html, workflow_report(record))
     if as_json:
         click.echo(record.model_dump_json(indent=1))
     else:

@@ -53,6 +53,28 @@ class StockArm:
         return f"{self.setting_name}/{self.client_name}{suffix}"
 
     @property
+    def flags(self) -> tuple[str, ...]:
+        """SGLang's, but for `--enable-mixed-chunk`."""
+        settings = self.settings
+        flags: list[str] = []
+        if settings.chunk is not None:
+            flags += ["--chunked-prefill-size", str(settings.chunk)]
+        if settings.interval:
+            flags += ["--prefill-decode-interval", str(settings.interval)]
+        if settings.lpm:
+            flags += ["--schedule-policy", "lpm"]
+        return tuple(flags)
+
+    @property
+    def about(self) -> str:
+        """The arm in words."""
+        flags = ["--enable-mixed-chunk"] * self.settings.mixed + [*self.flags]
+        about = f"stock SGLang, {' '.join(flags) or 'its default'}; each task sent when its inputs are complete"
+        if self.client_name == "prewarm":
+            about += ", before that its prompt's known beginning to the prefix cache"
+        return about + (", the requests for that last in the queue" if self.settings.priorities else "")
+
+    @property
     def stock(self) -> bool:
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sglang_ext.bench.arms import Arm, EngineKind
+from sglang_ext.bench.arms import Arm, EngineKind, grape_about
 from sglang_ext.bench.load_result import DEFAULT
 from sglang_ext.bench.simulation.simulated_arm import stock_arm
 from sglang_ext.driver.errors import InputError
@@ -81,11 +81,7 @@ class ArmNames:
             ("GRAPE_SLO_TTFT", f"{self.ttft_steps:g}x"),
             ("GRAPE_SLO_TBT", f"{self.tbt_steps:g}x"),
         )
-        about = f"Grape, policy {policy}" + (f" without {off}" if off else "")
-        about += {
-            _STATIC: "; only the fixed start of prompts is prefilled early",
-            _OFF: "; the client sends each task when its inputs are complete",
-        }.get(way or "", "")
+        about = grape_about(policy, off, Streaming((way or "/on")[1:]))
         # An engine whose client does not stream is the one whose client does.
         kind = re.sub(r"\W", "-", name.replace(_OFF, ""))
         streaming = Streaming.STATIC if way == _STATIC else Streaming.ON
@@ -107,19 +103,8 @@ def _stock(name: str) -> Arm:
         simulated = stock_arm(name)
     except InputError:
         raise InputError(f"no arm {name!r}; an arm is {_FORMS}") from None
-    settings, client = simulated.settings, simulated.client_name
-    if settings.priorities:
+    if simulated.settings.priorities:
         raise InputError(f"arm {name!r}: clients with priorities are simulated only; leave -priority out")
-    flags: list[str] = []
-    if settings.chunk is not None:
-        flags += ["--chunked-prefill-size", str(settings.chunk)]
-    if settings.interval:
-        flags += ["--prefill-decode-interval", str(settings.interval)]
-    if settings.lpm:
-        flags += ["--schedule-policy", "lpm"]
-    kind = EngineKind(f"stock-{simulated.setting_name}", None, mixed=settings.mixed, flags=tuple(flags))
-    about = f"stock SGLang, {' '.join(['--enable-mixed-chunk'] * settings.mixed + flags) or 'its default'}; "
-    about += "each task sent when its inputs are complete"
-    if client == "prewarm":
-        about += ", before that its prompt's known beginning to the prefix cache"
-    return Arm(simulated.name, kind, client, about)
+    mixed = simulated.settings.mixed
+    kind = EngineKind(f"stock-{simulated.setting_name}", None, mixed=mixed, flags=simulated.flags)
+    return Arm(simulated.name, kind, simulated.client_name, simulated.about)
