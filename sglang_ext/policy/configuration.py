@@ -58,6 +58,8 @@ class Configuration:
         stalled_steps: steps within which a prompt should be in that its run's stream waits for.
         upstream_share: part of the steps until a prompt is complete by which its known tokens should be in.
         ttft_share: part of a run's time to its first token by which its prompt should be in.
+        hurry: multiple of these two shares where no room is free, so that waiting gains nothing.
+        soon_steps: steps until a prompt is complete, from which on it may take more than the free room.
         late: multiple of its TTFT after which a run without a token goes before all others.
         weight: least tokens of a streamed output that make a piece; None chooses them by the cost model.
         weight_share: how much dearer per token than a large chunk such a piece may be, 0.05 = 5%.
@@ -74,9 +76,11 @@ class Configuration:
     assumed_tbt: float = 3.0
     assumed_ttft: float = 40.0
     ridge_share: float = 0.05
-    stalled_steps: float = 3.0
+    stalled_steps: float = 1.0
     upstream_share: float = 0.7
     ttft_share: float = 0.8
+    hurry: float = 0.2
+    soon_steps: float = 12.0
     late: float = 2.0
     weight: int | None = None
     weight_share: float = 0.05

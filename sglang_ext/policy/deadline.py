@@ -43,8 +43,9 @@ class DeadlinePolicy:
             ready = [prefill for prefill in ready if prefill.hops <= 1]
         if not ready or step.full():
             return step.plan()
-        due, keys = self._dated(ready, snapshot.now_s, step.decodes)
-        budget = self._budget(ready, due, step.decodes, snapshot.chunk)
+        free = self._free(step.decodes, snapshot.chunk)
+        due, keys = self._dated(ready, snapshot.now_s, step.decodes, free)
+        budget = self._budget(ready, due, free)
         for prefill in ready:
             if self._last_piece(prefill):
                 budget -= step.give(prefill, prefill.pending - step.room.given(prefill))
@@ -69,13 +70,18 @@ class DeadlinePolicy:
         used = sum(each.tokens for each in snapshot.holding) + sum(each.context for each in snapshot.decodes)
         return snapshot.kv_free < reserve * (snapshot.kv_free + used)
 
-    def _dated(self, ready: list[Prefill], now_s: float, decodes: Load) -> tuple[list[float], list[Key]]:
-        """For each prompt the steps, at least one, within which the rest of it should be in; and its place in order."""
+    def _dated(self, ready: list[Prefill], now_s: float, decodes: Load, free: int) -> tuple[list[float], list[Key]]:
+        """For each prompt the steps, at least one, within which the rest of it should be in; and its place in order.
+
+        Work waits for room that is free in later steps. Where none is, waiting gains nothing, and it is due soon.
+        """
         configuration = self.configuration
+        part = 1.0 if free else configuration.hurry
         step_s = self.times.time(decodes if decodes.rows else Load(rows=1))
         assumed_s = configuration.assumed_ttft * self.times.model.decode_step()
         due: list[float] = []
         keys: list[Key] = []
+        first: dict[str, float] = {}
         for index, prefill in enumerate(ready):
             if prefill.stalled:
                 steps = configuration.stalled_steps - (now_s - prefill.since_s) / step_s
@@ -83,27 +89,39 @@ class DeadlinePolicy:
             elif prefill.complete:
                 waited_s = now_s - prefill.since_s
                 ttft_s = assumed_s if prefill.deadline_s is None else prefill.deadline_s - prefill.since_s
-                steps = configuration.ttft_share * (ttft_s - waited_s) / step_s
+                steps = part * configuration.ttft_share * (ttft_s - waited_s) / step_s
+                first[prefill.run] = steps
                 late = waited_s > configuration.late * ttft_s
                 key = (LATE, 0.0, False, prefill.order, index) if late else (DUE, steps, True, prefill.order, index)
             else:
-                steps = configuration.upstream_share * prefill.rest_steps
+                steps = part * configuration.upstream_share * prefill.rest_steps
+                # Before its run has begun nothing of it is needed before the first token.
+                steps = max(steps, first.get(prefill.run, 0.0))
                 key = (DUE, steps, True, prefill.order, index)
             due.append(steps if steps > 1.0 else 1.0)
             keys.append(key)
         return due, keys
 
-    def _budget(self, ready: list[Prefill], due: list[float], decodes: Load, chunk: int) -> int:
-        """Tokens of this step: what is free, or what the deadlines ask for; all where nothing decodes."""
+    def _free(self, decodes: Load, chunk: int) -> int:
+        """Tokens that join the decodes without making the step notably longer; all where nothing decodes."""
         if not decodes.rows:
             return chunk
         configuration = self.configuration
-        free = rate = 0
-        if configuration.has("ridge"):
-            free = self.times.model.ridge(decodes, configuration.ridge_share, chunk)
-        if configuration.has("deadlines"):
-            rate = _rate(ready, due)
-        return max(free if free >= configuration.grant_tokens else 0, rate)
+        if not configuration.has("ridge"):
+            return 0
+        free = self.times.model.ridge(decodes, configuration.ridge_share, chunk)
+        return free if free >= configuration.grant_tokens else 0
+
+    def _budget(self, ready: list[Prefill], due: list[float], free: int) -> int:
+        """Tokens of this step: what is free, or what the deadlines ask for."""
+        if not self.configuration.has("deadlines"):
+            return free
+        counted = [index for index, prefill in enumerate(ready) if not free or self._soon(prefill)]
+        return max(free, _rate(ready, due, counted))
+
+    def _soon(self, prefill: Prefill) -> bool:
+        """Whether a prompt may take more than what is free: it is complete, or the next of its run and needed soon."""
+        return prefill.complete or (prefill.hops <= 1 and prefill.rest_steps <= self.configuration.soon_steps)
 
     def _last_piece(self, prefill: Prefill) -> bool:
         """The short rest of a prompt that its run's stream waits for goes into the very next step."""
@@ -123,10 +141,10 @@ class DeadlinePolicy:
         return [ready[key[4]] for key in sorted(keys)]
 
 
-def _rate(ready: list[Prefill], due: list[float]) -> int:
-    """Tokens per step with which all deadlines can be kept: the work due by d, tokens to come included, over d."""
+def _rate(ready: list[Prefill], due: list[float], counted: list[int]) -> int:
+    """Tokens per step with which some deadlines can be kept: the work due by d, tokens to come included, over d."""
     work, rate = 0, 0.0
-    for steps, index in sorted(zip(due, range(len(due)), strict=True)):
+    for steps, index in sorted((due[index], index) for index in counted):
         work += ready[index].pending + ready[index].to_come
         if work > rate * steps:
             rate = work / steps
