@@ -26,13 +26,14 @@ class Objectives:
     @step_s.setter
     def step_s(self, seconds: float) -> None:
         self._step_s = seconds
-        self._of_most = self._seconds(self._default.ttft), self._seconds(self._default.tbt)
+        self.usual = self._seconds(self._default.ttft), self._seconds(self._default.tbt)
+        """Those of requests without their own."""
 
     def of(self, req: PiecewiseRequest) -> tuple[float | None, float | None]:
         """(seconds to the first token, seconds between two tokens) of a request; None where it has no objective."""
         own = req.slo
         if own is None:
-            return self._of_most
+            return self.usual
         default = self._default
         return self._seconds(own.ttft or default.ttft), self._seconds(own.tbt or default.tbt)
 

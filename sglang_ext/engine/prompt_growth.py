@@ -30,7 +30,7 @@ class PromptGrowth:
     def collect(self) -> None:
         """Hand new output ids to the table, and end what has ended."""
         held, finished = self._held, []
-        logged = held.log.is_on
+        logged, now_s = held.log.is_on, held.now_s if held.ticked else None
         for req in held.entered.values():
             if req.finished_reason is not None:
                 finished.append(req)
@@ -40,6 +40,8 @@ class PromptGrowth:
                 if logged:
                     held.log.tokens(req, known - req.known_ids)
                 req.known_ids = known
+                if now_s is not None:
+                    req.token_s = now_s
                 if known >= req.wakes_at:
                     self._hand_on(req)
         for req in finished:

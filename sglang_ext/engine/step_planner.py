@@ -122,8 +122,10 @@ class StepPlanner:
             known = set(map(id, self._queue))
             kept = [req for req in self._queue if id(req) not in gone]
             # Retracted requests, and those whose grammar is ready now, have come in this step.
-            queue = [*kept, *(req for req in queue if id(req) not in known)]
-        self.scheduler.waiting_queue = [req for req in queue if not self.held.holds(req)]
+            come = [req for req in queue if id(req) not in known and not self.held.holds(req)]
+            self.scheduler.waiting_queue = [*kept, *come]
+        else:
+            self.scheduler.waiting_queue = [req for req in queue if not self.held.holds(req)]
         self._queue, self._allowances, self.planned, self.alone = [], {}, False, False
 
     def allowance(self, req: PiecewiseRequest) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sglang_ext.engine.piecewise_request import PiecewiseRequest
+from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.policy.snapshot import Decode, Snapshot
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ class SnapshotMaker:
             chunked = self.scheduler.chunked_req
             rows = dict.fromkeys((*rows, *(req for req in last_batch.reqs if req is not chunked)))
         held, decodes = self.held, []
-        objectives, now_s = held.objectives, held.now_s if held.ticked else None
+        now_s = held.now_s if held.ticked else None
+        objectives = held.objectives
+        _, usual_s = objectives.usual
         for req in rows:
             if req.finished_reason is not None:
                 continue
@@ -56,7 +59,9 @@ class SnapshotMaker:
             if not isinstance(req, PiecewiseRequest):
                 decodes.append(Decode(req.rid, req.rid, context))
                 continue
-            if now_s is not None:
+            # A task's outputs were seen where they were taken in.
+            if now_s is not None and not isinstance(req, TaskRequest):
                 req.see(now_s)
-            decodes.append(Decode(req.rid, req.run_id, context, req.token_s, objectives.of(req)[1]))
+            tbt_s = usual_s if req.slo is None else objectives.of(req)[1]
+            decodes.append(Decode(req.rid, req.run_id, context, req.token_s, tbt_s))
         return tuple(decodes)

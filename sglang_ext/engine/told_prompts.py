@@ -150,20 +150,12 @@ class ToldPrompts:
     def _still(self, req: PiecewiseRequest) -> bool:
         """Whether what was told of a complete prompt still is so, its time of waiting aside."""
         told = req.told
-        whole = len(req.origin_input_ids) + len(req.output_ids)
         return (
             told is not None
-            and told.complete
-            and told.pending + told.context == whole
+            and told.pending + told.context == len(req.origin_input_ids) + len(req.output_ids)
             and told.has_row is req.kv.holds_kv
-            and told.stalled is self._stalled(req)
+            and (told.stalled or not self.held.table.has_produced(req.run_id))
         )
-
-    def _stalled(self, req: PiecewiseRequest) -> bool:
-        """Whether the stream of a complete prompt's run waits for it."""
-        if req.output_ids:
-            return True
-        return isinstance(req, TaskRequest) and req.has_task and self.held.table.has_produced(req.run_id)
 
     def _tell_complete(self, req: PiecewiseRequest) -> Prefill | None:
         told = self._tell(req)
@@ -204,7 +196,7 @@ class ToldPrompts:
             context,
             holds_kv,
             complete,
-            self._stalled(req) if complete else bool(req.output_ids),
+            bool(req.output_ids) or (complete and held.table.has_produced(req.run_id)),
             hops,
             to_come,
             rest,
