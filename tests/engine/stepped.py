@@ -25,7 +25,7 @@ from sglang_ext.policy.cost_model import CostModel
 from sglang_ext.settings import EngineSettings
 from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, envelope, new_run_id, request_id
 
-VOCAB, POOL, CHUNK = 1000, 100_000, 512
+VOCAB, POOL, CHUNK = 1000, 1_000_000, 512
 CPU = CostModel(fixed=0.042, row=0.0015, token=0.00135)
 
 
@@ -96,9 +96,8 @@ class Stepped:
         pieces = [req for req in list(self.scheduler.waiting_queue) if self._takes(req)]
         decoding = list(self.running)
         mode = SimpleNamespace(is_extend=lambda: bool(pieces))
-        batch = SimpleNamespace(
-            reqs=[*pieces, *decoding], decoding_reqs=decoding, forward_mode=mode, filter_batch=self._filter, chunked_req=None
-        )
+        batch = SimpleNamespace(reqs=[*pieces, *decoding], decoding_reqs=decoding, forward_mode=mode, chunked_req=None)
+        batch.filter_batch = self._filter
         self.last = batch if batch.reqs else None
         self.decided(lambda: held.end_step(self.last))
         self.now_s += CPU.predict((), ((0, req.extend_len) for req in pieces)) + CPU.row * len(decoding)
@@ -110,10 +109,10 @@ class Stepped:
 
     def _takes(self, req: TaskRequest) -> bool:
         """Launch what the plan allows of a request."""
-        whole = len(req.origin_input_ids) + len(req.output_ids)
         visible = self.held.told.visible(req)
         end = min(visible, req.prefix_len + self.held.planner.allowance(req), req.prefix_len + CHUNK)
-        if req.prefix_len >= end or (visible == whole and len(self.running) >= self.scheduler.max_running_requests):
+        last = req.prompt_complete and end == visible
+        if req.prefix_len >= end or (last and len(self.running) >= self.scheduler.max_running_requests):
             return False
         self.scheduler.waiting_queue.remove(req)
         req.kv.holds_kv = True
