@@ -78,7 +78,8 @@ class TaskRequest(PiecewiseRequest):
 
     def ids_behind(self, count: int) -> Sequence[int]:
         """The known output ids behind the first so many."""
-        return self.output_ids[count : self.known_ids]
+        found: Sequence[int] = self.output_ids[count : self.known_ids]
+        return found
 
     def adopt_prompt(self, task: Task) -> None:
         """Take the task's prompt for its own: the same array, so that it grows with it."""
