@@ -55,8 +55,8 @@ class Stepped:
         self.free, self.now_s, self.arrivals = POOL, 100.0, 0
         self.running: list[Any] = []
         self.last: Any = None
-        self.adder = type("Adder", (TaskPrefillAdder,), {"held": self.held}).__new__(TaskPrefillAdder)
-        self.adder.held = self.held  # type: ignore[misc]
+        bound: Any = type("Adder", (TaskPrefillAdder,), {"held": self.held})
+        self.adder = bound.__new__(bound)
         self.decided: Callable[[Callable[[], None]], None] = lambda decide: decide()
         """Runs what a step decides; to be replaced by who counts it."""
 
