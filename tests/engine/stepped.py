@@ -38,6 +38,7 @@ class Stepped:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rows: int, **settings: Any) -> None:
         _without_engine(monkeypatch)
+        self.free, self.now_s, self.arrivals = POOL, 100.0, 0
         made: Any = GrapeScheduler.__new__(GrapeScheduler)
         made.waiting_queue, made.tokenizer, made.chunked_req = [], None, None
         made.model_config = SimpleNamespace(vocab_size=VOCAB, context_len=8192)
@@ -52,7 +53,6 @@ class Stepped:
         made.init_req_max_new_tokens = lambda req: None
         made.held = self.held = HeldTasks(made, EngineSettings(profile="off", **settings), EventLog(""))
         self.scheduler = made
-        self.free, self.now_s, self.arrivals = POOL, 100.0, 0
         self.running: list[Any] = []
         self.last: Any = None
         bound: Any = type("Adder", (TaskPrefillAdder,), {"held": self.held})
