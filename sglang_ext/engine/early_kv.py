@@ -27,7 +27,7 @@ def absorb(scheduler: Any, last_batch: Any) -> None:
         return
     for req in middle:
         req.middle_in_flight = False
-        req.changed()
+        scheduler.held.told.changed(req)
         if req.withdrawn or not req.kv.holds_kv:
             continue
         req.pieces[-1].done_s = time.monotonic()
@@ -50,7 +50,7 @@ def give_up(scheduler: Any, req: PiecewiseRequest) -> None:
     req.retraction_count -= 1
     req.pieces = [piece for piece in req.pieces if piece.streamed == 0]
     req.found_in_cache = None
-    req.changed()
+    held.told.changed(req)
     # With overlap the result of its last piece comes in this step; a new one must not be in flight then.
     req.rests_until = held.step + 1
     if held.cut.pop(req.rid, None) is not None:

@@ -28,6 +28,11 @@ class EventLog:
         self.step = 0
         self._file: IO[str] | None = _open(path) if path else None
 
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a file."""
+        return self._file is not None
+
     def state(self, req: PiecewiseRequest, note: str | None = None) -> None:
         if isinstance(req, TaskRequest) and req.has_task:
             self._write("state", req, state=req.task.state, note=note)

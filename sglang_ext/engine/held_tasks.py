@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 from sglang_ext.engine import early_kv, intake
@@ -16,6 +15,7 @@ from sglang_ext.engine.prompt_growth import PromptGrowth
 from sglang_ext.engine.report import report
 from sglang_ext.engine.step_planner import StepPlanner
 from sglang_ext.engine.task_request import TaskRequest
+from sglang_ext.engine.told_prompts import ToldPrompts
 from sglang_ext.policy.configuration import Configuration, UnknownNameError
 from sglang_ext.policy.output_lengths import OutputLengths
 from sglang_ext.policy.policies import new_policy
@@ -47,11 +47,11 @@ class HeldTasks:
         self.entered: dict[str, TaskRequest] = {}
         # Requests of SGLang's queue whose prompts a plan has begun to prefill.
         self.cut: dict[str, PiecewiseRequest] = {}
-        # So that a step looks at what it concerns alone: growing ones whose prompts may have tokens to prefill, those
-        # whose prompts are complete, and requests that may hold KV before they run. They can name some too many.
+        # So that a step looks at what it concerns alone: growing ones whose prompts may have tokens to prefill, which
+        # can name some too many, and those whose prompts are complete.
         self.pending: dict[str, TaskRequest] = {}
         self.whole: dict[str, TaskRequest] = {}
-        self.holders: dict[str, PiecewiseRequest] = {}
+        self.told = ToldPrompts(self)
         self.step = 0
         # The lead rank's clock, as it was when this step's requests were received; it stands still while all is idle.
         self.now_s = 0.0
@@ -73,6 +73,8 @@ class HeldTasks:
     def hold(self, req: TaskRequest) -> None:
         """The request's prompt is to grow here."""
         self.growing[req.rid] = self.pending[req.rid] = req
+        self.told.changed(req)
+        self._growth.listen(req.task)
 
     def enter(self, req: TaskRequest) -> None:
         """From here on the request is an ordinary one of SGLang's."""
@@ -92,6 +94,7 @@ class HeldTasks:
     def _release(self, req: TaskRequest) -> TaskRequest | None:
         self.pending.pop(req.rid, None)
         self.whole.pop(req.rid, None)
+        self.told.changed(req)
         return self.growing.pop(req.rid, None)
 
     def fail_soon(self, run_id: str, message: str, status: int) -> None:
@@ -140,27 +143,16 @@ class HeldTasks:
         """Whether a request is one of those in pieces, and in SGLang's queue for one step at most."""
         return self.growing.get(req.rid) is req or self.cut.get(req.rid) is req
 
-    def has_produced(self, run_id: str) -> bool:
-        """Whether a token of the run has appeared."""
-        return self.table.has_produced(run_id)
-
-    def holding(self) -> list[PiecewiseRequest]:
-        """The requests that hold KV before they run, oldest first."""
-        gone = [rid for rid, req in self.holders.items() if not (req.kv.holds_kv and self.holds(req))]
-        for rid in gone:
-            del self.holders[rid]
-        return sorted(self.holders.values(), key=attrgetter("arrival"))
-
     def yield_all(self) -> None:
         """Give back all KV that requests hold before they run."""
-        for req in self.holding():
+        for req in self.told.holders():
             early_kv.give_up(self.scheduler, req)
 
     def forget_finds(self) -> None:
         """The cache is empty."""
         for req in self.growing.values():
             req.found_in_cache = None
-            req.changed()
+            self.told.changed(req)
         self.pending.update((rid, req) for rid, req in self.growing.items() if not req.lapsed)
 
     def report(self, req: TaskRequest) -> dict[str, Any]:
@@ -222,6 +214,8 @@ class HeldTasks:
             raise SettingsError(f"GRAPE_POLICY, GRAPE_POLICY_OFF or GRAPE_EVICTION: {error}") from None
         return StepPlanner(self, policy, times)
 
-    def _rest(self, task: Task, written: int) -> float:
+    def _rest(self, task: Task) -> float:
         req = self.requests.get(task.rid)
-        return self.lengths.rest(task.hint.task, written, req.asked_max_new_tokens if req is not None else None)
+        if req is None:
+            return self.lengths.rest(task.hint.task, self.table.output(task).seen)
+        return self.lengths.rest(task.hint.task, req.known_ids, req.asked_max_new_tokens)

@@ -71,7 +71,7 @@ def _take(held: HeldTasks, req: TaskRequest, hint: TaskHint) -> bool:
     _refuse_unsupported(req, hint)
     _refuse_unknown_ids(hint, scheduler.model_config.vocab_size)
     check_input_ids(req.origin_input_ids, hint.segments)
-    task = held.table.add(hint, stream_factory(scheduler.tokenizer, req.sampling_params.stop_strs))
+    task = held.table.add(hint, stream_factory(scheduler.tokenizer, req.sampling_params.stop_strs), req.ids_behind)
     if req.return_logprob and 0 <= req.logprob_start_len < len(req.origin_input_ids):
         req.asked_logprob_start = req.logprob_start_len
     req.adopt_prompt(task)

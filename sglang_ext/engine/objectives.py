@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sglang_ext.engine.piecewise_request import PiecewiseRequest
-from sglang_ext.engine.task_request import TaskRequest
 from sglang_ext.latency_bound import read_bound
 from sglang_ext.tasks.hint import Latency, Slo
 
@@ -17,21 +16,31 @@ class Objectives:
     """
 
     def __init__(self, ttft: str, tbt: str, step_s: float) -> None:
-        self.step_s = step_s
         self._default = Slo(ttft=_latency(ttft), tbt=_latency(tbt))
+        self.step_s = step_s
+
+    @property
+    def step_s(self) -> float:
+        return self._step_s
+
+    @step_s.setter
+    def step_s(self, seconds: float) -> None:
+        self._step_s = seconds
+        self.usual = self._seconds(self._default.ttft), self._seconds(self._default.tbt)
+        """Those of requests without their own."""
 
     def of(self, req: PiecewiseRequest) -> tuple[float | None, float | None]:
         """(seconds to the first token, seconds between two tokens) of a request; None where it has no objective."""
-        default = self._default
-        own = req.task.hint.slo if isinstance(req, TaskRequest) and req.has_task else None
+        own = req.slo
         if own is None:
-            return self._seconds(default.ttft), self._seconds(default.tbt)
+            return self.usual
+        default = self._default
         return self._seconds(own.ttft or default.ttft), self._seconds(own.tbt or default.tbt)
 
     def _seconds(self, bound: Latency | None) -> float | None:
         if bound is None:
             return None
-        return bound.seconds if bound.seconds is not None else (bound.steps or 0.0) * self.step_s
+        return bound.seconds if bound.seconds is not None else (bound.steps or 0.0) * self._step_s
 
 
 def _latency(text: str) -> Latency | None:

@@ -8,6 +8,7 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import Req
 
 from sglang_ext.policy.snapshot import Prefill
+from sglang_ext.tasks.hint import Slo
 
 
 @dataclass(slots=True)
@@ -34,16 +35,19 @@ class PiecewiseRequest(Req):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         # Arrivals are numbered from 0 in one engine.
         self.arrival = 0
+        # What a policy is told of it: its run, which is its own where it is no task, and its task's objectives.
+        self.run_id: str = self.rid
+        self.slo: Slo | None = None
         self.cut = False
         # A piece of it is in the batch that was launched last, and more is to come.
         self.middle_in_flight = False
-        # Steps in a row that found it ready and prefilled nothing of it.
-        self.waited = 0
+        # The first step that found it ready since something of it was prefilled last; None: none has.
+        self.waits_from: int | None = None
         # First step in which it may be launched again; a result of its given-up KV may be in flight.
         self.rests_until = 0
         # So much of its prompt is in the cache already, without a row of its own; None: not looked up.
         self.found_in_cache: int | None = None
-        # What a policy was told of it last, and the first step in which that is to be looked at anew.
+        # What a policy was told of it while complete, and the first step in which what it was told is looked at anew.
         self.told: Prefill | None = None
         self.told_until = 0
         self.withdrawn = False
@@ -78,18 +82,16 @@ class PiecewiseRequest(Req):  # type: ignore[misc]
         """Tokens at the front that others may share, published as soon as they are computed."""
         return 0
 
-    def changed(self) -> None:
-        """What a policy was told of it may no longer be so."""
-        self.told_until = 0
-
     def see(self, now_s: float) -> None:
         """Note when it came and was complete, at the first step that has a time, and when new output became known."""
-        if self.arrived_s is None:
-            self.arrived_s = now_s
-        if self.ready_s is None and self.prompt_complete:
-            self.ready_s = now_s
-        if len(self.output_ids) != self._tokens_seen:
-            self._tokens_seen = len(self.output_ids)
+        if self.ready_s is None:
+            if self.arrived_s is None:
+                self.arrived_s = now_s
+            if self.prompt_complete:
+                self.ready_s = now_s
+        tokens = len(self.output_ids)
+        if tokens != self._tokens_seen:
+            self._tokens_seen = tokens
             self.token_s = now_s
 
     def init_next_round_input(self, tree_cache: Any = None, cow_mamba: bool | None = None) -> None:

@@ -32,11 +32,11 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
 
     def _add_piece(self, req: PiecewiseRequest, truncation_align_size: int | None) -> AddReqResult:
         room = self.rem_chunk_tokens
-        visible = self.held.planner.snapshots.visible(req)
+        visible = self.held.told.visible(req)
         # For a first piece SGLang has just matched the cache, which may hold all that is visible.
         if req.prefix_len >= visible:
             req.found_in_cache = visible
-            req.changed()
+            self.held.told.changed(req)
             return AddReqResult.CONTINUE
         allowed = min(self.held.planner.allowance(req), visible - req.prefix_len)
         if room is not None:
@@ -82,8 +82,8 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         streamed = req.task.streamed_within(start, end) if isinstance(req, TaskRequest) and req.has_task else 0
         req.pieces.append(Piece(held.step, start, end, streamed, time.monotonic()))
         req.piece_s = held.now_s
-        req.waited = 0
-        req.changed()
+        req.waits_from = held.step + 1
+        held.told.changed(req)
         last = req.prompt_complete and end == visible
         if last:
             # Final at launch, not when its result is in: the next step must not launch it again.
@@ -94,7 +94,6 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         else:
             req.inflight_middle_chunks += 1
             req.middle_in_flight = True
-            held.holders[req.rid] = req
             if not isinstance(req, TaskRequest) or not req.growing:
                 req.cut = True
                 held.cut[req.rid] = req

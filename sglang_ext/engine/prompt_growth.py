@@ -29,19 +29,25 @@ class PromptGrowth:
 
     def collect(self) -> None:
         """Hand new output ids to the table, and end what has ended."""
-        held = self._held
-        for rid, req in list(held.entered.items()):
-            if rid not in held.entered:
+        held, finished = self._held, []
+        logged, now_s = held.log.is_on, held.now_s if held.ticked else None
+        for req in held.entered.values():
+            if req.finished_reason is not None:
+                finished.append(req)
                 continue
-            task = req.task
-            if not req.finished():
-                seen = held.table.output(task).seen
-                if len(req.output_ids) > seen:
-                    new = req.output_ids[seen:]
-                    self._stir(held.table.push(task, new))
-                    held.log.tokens(req, len(new))
+            known = len(req.output_ids)
+            if known > req.known_ids:
+                if logged:
+                    held.log.tokens(req, known - req.known_ids)
+                req.known_ids = known
+                if now_s is not None:
+                    req.token_s = now_s
+                if known >= req.wakes_at:
+                    self._hand_on(req)
+        for req in finished:
+            if req.rid not in held.entered:
                 continue
-            reason = req.finished_reason
+            task, reason = req.task, req.finished_reason
             if isinstance(reason, FINISH_ABORT):
                 status = reason.status_code or HTTPStatus.INTERNAL_SERVER_ERROR
                 held.end_run(task.hint.run, f"task {task.hint.task!r} failed: {reason.message}", status)
@@ -56,6 +62,18 @@ class PromptGrowth:
             held.forget(req)
             held.log.state(req)
 
+    def _hand_on(self, req: TaskRequest) -> None:
+        """Push what is known of an output, and note with how many ids that has to be done again."""
+        table, task = self._held.table, req.task
+        self._stir(table.push(task, req.ids_behind(table.output(task).seen)))
+        req.wakes_at = table.stirs_from(task)
+
+    def listen(self, task: Task) -> None:
+        """The prompt has grown as far as it can: its next ids come from the output that it stops at."""
+        upstream = self._held.table.waits_at(task)
+        if upstream is not None and (req := self._held.entered.get(upstream.rid)) is not None:
+            req.wakes_at = 0
+
     def _stir(self, readers: Iterable[Task]) -> None:
         self._stirred.update((task.rid, None) for task in readers)
 
@@ -68,7 +86,7 @@ class PromptGrowth:
             if req is None or req.task.complete:
                 continue
             task = req.task
-            req.changed()
+            held.told.changed(req)
             if req.early is None and held.table.upstreams_ended(task):
                 self._note_early(req)
             # The last upstream may end without another id: the prompt is complete all the same.
@@ -82,6 +100,7 @@ class PromptGrowth:
                 self._complete(req, now)
             else:
                 task.wake_after(room(held.scheduler, req) + 1)
+                self.listen(task)
 
     def _note_early(self, req: TaskRequest) -> None:
         """The last upstream has ended: what is in KV now was early."""

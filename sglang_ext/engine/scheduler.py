@@ -124,6 +124,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
         for cut in list(self.held.cut.values()):
             if recv_req.abort_all or cut.rid.startswith(recv_req.rid):
                 del self.held.cut[cut.rid]
+                self.held.told.changed(cut)
                 early_kv.withdraw(self, cut, reason.get("message") or "it was aborted", reason.get("status_code"))
         # SGLang's tokenizer keeps requests back while generation is paused or weights change, but no aborts.
         if not hit and (run := self.held.table.awaits(recv_req.rid)) is not None:
@@ -150,6 +151,7 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             early_kv.give_up(self, req)
             req.lapsed = True
             del self.held.pending[req.rid]
+            self.held.told.changed(req)
 
     def _tick(self, recv_req: TickReq) -> None:
         self.held.tick(recv_req.now_s)

@@ -71,7 +71,8 @@ class StepPlanner:
             return
         scheduler.chunked_req = None
         req.cut = True
-        self.held.cut[req.rid] = self.held.holders[req.rid] = req
+        self.held.cut[req.rid] = req
+        self.held.told.changed(req)
         req.middle_in_flight = last_batch is not None and last_batch.chunked_req is req
         if req.middle_in_flight:
             req.pieces.append(Piece(self.held.step, req.prefix_len, req.extend_end, 0, time.monotonic()))
@@ -81,8 +82,7 @@ class StepPlanner:
         self.meter.tick(self.held.now_s if self.held.ticked else None)
         self.held.objectives.step_s = self.step_s()
         queue = self.scheduler.waiting_queue
-        ready = self.snapshots.ready(queue)
-        snapshot = self.snapshots.make(ready, running_batch, last_batch, self.short)
+        snapshot = self.snapshots.make(running_batch, last_batch, self.short)
         plan = self._decide(snapshot)
         for rid in plan.give_up if plan is not None else self._yields(snapshot):
             self.give_up(rid)
@@ -94,22 +94,17 @@ class StepPlanner:
         self.planned = plan is not None
         if plan is None:
             self._allowances, self.alone = {}, False
-            pieces = [req for req in ready if req.in_pieces]
+            pieces = [req for each in snapshot.ready if (req := self._in_pieces(each.rid)) is not None]
             queue[:] = [*_complete(pieces, True), *queue, *_complete(pieces, False)]
             return
         self._allowances = {piece.rid: piece.tokens for piece in plan.pieces}
         self.alone = plan.alone
-        by_rid = {req.rid: req for req in ready}
-        offered = [by_rid[piece.rid] for piece in plan.pieces if piece.rid not in plan.give_up]
-        if self._ran_alone and snapshot.decodes:
-            # Where prefill cannot share a step with the decodes, they take turns.
-            offered = []
+        # Where prefill cannot share a step with the decodes, they take turns.
+        waits = self._ran_alone and bool(snapshot.decodes)
+        offered = [] if waits else self._requests([p.rid for p in plan.pieces if p.rid not in plan.give_up])
         # What SGLang's queue has beside our requests is not planned, and goes first.
         queue[:] = [*(req for req in queue if not isinstance(req, PiecewiseRequest)), *offered]
-        self._offered = {id(req) for req in queue}
-        for req in ready:
-            # Set back where a piece is launched.
-            req.waited += 1
+        self._offered = set(map(id, queue))
 
     @rank_consensus(same_params=["snapshot"], same_results=True)  # type: ignore[untyped-decorator]
     def _decide(self, snapshot: Snapshot) -> Plan | None:
@@ -123,12 +118,14 @@ class StepPlanner:
         self._ran_alone = bool(self.planned and self._decodes and prefills and not batch.decoding_reqs)
         queue = self.scheduler.waiting_queue
         if self.planned:
-            here = {id(req) for req in queue}
-            known = {id(req) for req in self._queue}
-            kept = [req for req in self._queue if id(req) in here or id(req) not in self._offered]
+            gone = self._offered.difference(map(id, queue))
+            known = set(map(id, self._queue))
+            kept = [req for req in self._queue if id(req) not in gone]
             # Retracted requests, and those whose grammar is ready now, have come in this step.
-            queue = [*kept, *(req for req in queue if id(req) not in known)]
-        self.scheduler.waiting_queue = [req for req in queue if not self.held.holds(req)]
+            come = [req for req in queue if id(req) not in known and not self.held.holds(req)]
+            self.scheduler.waiting_queue = [*kept, *come]
+        else:
+            self.scheduler.waiting_queue = [req for req in queue if not self.held.holds(req)]
         self._queue, self._allowances, self.planned, self.alone = [], {}, False, False
 
     def allowance(self, req: PiecewiseRequest) -> int:
@@ -137,14 +134,26 @@ class StepPlanner:
 
     def give_up(self, rid: str) -> None:
         """A request gives back the KV that it holds before it runs."""
-        early_kv.give_up(self.scheduler, self.held.growing.get(rid) or self.held.cut[rid])
+        req = self._in_pieces(rid)
+        assert req is not None
+        early_kv.give_up(self.scheduler, req)
 
     def yield_kv(self) -> bool:
         """Give back the KV of the request that yields first; returns whether there was one."""
-        for rid in self.policy.yields_first(self.snapshots.holding()):
+        for rid in self.policy.yields_first(self.held.told.holding()):
             self.give_up(rid)
             return True
         return False
+
+    def _in_pieces(self, rid: str) -> PiecewiseRequest | None:
+        return self.held.growing.get(rid) or self.held.cut.get(rid)
+
+    def _requests(self, rids: list[str]) -> list[PiecewiseRequest]:
+        """The requests of these ids, from the extension's table or SGLang's queue."""
+        found = {rid: self._in_pieces(rid) for rid in rids}
+        if None in found.values():
+            found.update((req.rid, req) for req in self._queue if req.rid in found and found[req.rid] is None)
+        return [req for req in found.values() if req is not None]
 
     def _yields(self, snapshot: Snapshot) -> Iterable[str]:
         """Without a plan one task yields to a prompt without room; the oldest complete one never does."""

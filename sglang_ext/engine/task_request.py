@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -26,6 +27,9 @@ class TaskRequest(PiecewiseRequest):
         super().__init__(*args, **kwargs)
         self._task: Task | None = None
         self.arrived = False
+        # Output ids that are known, one step after another, and how many there must be before a reader needs them.
+        self.known_ids = 0
+        self.wakes_at: float = 0
         self.asked_max_new_tokens: int | None = self.sampling_params.max_new_tokens
         # Where logprobs of the prompt start; they need each piece's next token, so such a prompt waits whole.
         self.asked_logprob_start: int | None = None
@@ -72,8 +76,14 @@ class TaskRequest(PiecewiseRequest):
             message = f"the model gave no valid token ({reason.matched}); check its weights and its data type"
             self.finished_reason = FINISH_ABORT(message, HTTPStatus.INTERNAL_SERVER_ERROR)
 
+    def ids_behind(self, count: int) -> Sequence[int]:
+        """The known output ids behind the first so many."""
+        found: Sequence[int] = self.output_ids[count : self.known_ids]
+        return found
+
     def adopt_prompt(self, task: Task) -> None:
         """Take the task's prompt for its own: the same array, so that it grows with it."""
         self._task = task
+        self.run_id, self.slo = task.hint.run, task.hint.slo
         self.origin_input_ids = task.prompt
         self.origin_input_ids_unpadded = task.prompt

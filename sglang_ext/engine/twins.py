@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 
 from sglang_ext.engine.task_request import TaskRequest
 
@@ -10,29 +10,57 @@ from sglang_ext.engine.task_request import TaskRequest
 WORTH_WAITING = 32
 
 
-def without_twins(ready: Sequence[TaskRequest], step: int) -> list[TaskRequest]:
-    """The requests without those that would now compute what another one is about to publish.
+class Twins:
+    """Which requests would now compute what another one is about to publish.
 
-    A request without a row waits while an older one computes the fixed prefix that both share; then it
-    finds that prefix in the tree. One that a policy was told of is looked at again when that is told anew.
+    A request without a row waits while another one, its leader, computes the fixed prefix that both share; then it
+    finds that prefix in the tree. It is to be looked at again when something happened to its leader.
+
+    Args:
+        offered: whether a policy is told of a request.
     """
-    leaders: dict[bytes, TaskRequest] = {}
-    fresh = []
-    for req in ready:
+
+    def __init__(self, offered: Callable[[TaskRequest], bool]) -> None:
+        self._offered = offered
+        # By the first ids of what they lead in.
+        self._leaders: dict[bytes, TaskRequest] = {}
+        # By the request ids of their leaders.
+        self._followers: dict[str, list[TaskRequest]] = {}
+
+    def waits(self, req: TaskRequest) -> bool:
+        """Whether a request whose prompt is open waits for another; if not, it may lead from now on."""
         if req.kv.holds_kv:
-            if len(req.task.prompt) >= WORTH_WAITING and req.prefix_len < req.task.known_prefix:
-                leaders.setdefault(_front(req), req)
-        elif req.told_until > step:
-            if req.front is not None:
-                leaders.setdefault(req.front, req)
-        elif not (req.task.complete or len(req.task.prompt) < WORTH_WAITING or req.found_in_cache):
-            fresh.append(req)
-    waits = set()
-    for req in fresh:
-        leader = leaders.setdefault(_front(req), req)
-        if leader is not req and _shares_the_next(req, leader):
-            waits.add(req.rid)
-    return [req for req in ready if req.rid not in waits] if waits else list(ready)
+            if self._computes_its_prefix(req):
+                self._lead(req)
+        elif len(req.task.prompt) >= WORTH_WAITING and not req.found_in_cache:
+            leader = self._lead(req)
+            if leader is not req and _shares_the_next(req, leader):
+                self._followers.setdefault(leader.rid, []).append(req)
+                return True
+        return False
+
+    def released(self, leader: TaskRequest) -> Iterable[TaskRequest]:
+        """Something happened to this request: who waits for it, and is to be looked at again."""
+        return self._followers.pop(leader.rid, ())
+
+    def left(self, req: TaskRequest) -> None:
+        """The request is told of no longer, and leads none."""
+        if req.front is not None and self._leaders.get(req.front) is req:
+            del self._leaders[req.front]
+
+    def _lead(self, req: TaskRequest) -> TaskRequest:
+        """Who leads in what the request begins with: itself, where there is none."""
+        leader = self._leaders.get(_front(req))
+        if leader is None or not self._leads(leader):
+            leader = self._leaders[_front(req)] = req
+        return leader
+
+    def _leads(self, req: TaskRequest) -> bool:
+        return self._computes_its_prefix(req) if req.kv.holds_kv else self._offered(req)
+
+    @staticmethod
+    def _computes_its_prefix(req: TaskRequest) -> bool:
+        return len(req.task.prompt) >= WORTH_WAITING and req.prefix_len < req.task.known_prefix
 
 
 def _front(req: TaskRequest) -> bytes:

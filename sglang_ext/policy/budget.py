@@ -31,7 +31,9 @@ class BudgetPolicy:
         """Complete prompts up to the chunk, then early ones up to the budget."""
         give_up = gives_up(snapshot, self.configuration, self.times)
         room = Allotment(snapshot, self.configuration.reserve)
-        ready = [prefill for prefill in candidates(snapshot) if prefill.rid not in give_up]
+        ready = candidates(snapshot)
+        if give_up:
+            ready = tuple(prefill for prefill in ready if prefill.rid not in give_up)
         complete = [prefill for prefill in ready if prefill.complete]
         pressed = snapshot.short or give_up
         early = [] if pressed else [prefill for prefill in ready if not prefill.complete]
@@ -44,6 +46,8 @@ class BudgetPolicy:
         if snapshot.decodes or asked:
             left = max(self.configuration.budget - asked, least)
         for prefill in early:
+            if left <= 0:
+                break
             left -= room.give(prefill, left)
         return Plan(room.pieces(), give_up)
 

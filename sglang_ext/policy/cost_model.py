@@ -10,7 +10,7 @@ additive F.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -125,18 +125,39 @@ class CostModel:
             context: tokens in KV before them.
             given: tokens of the same prompt that the load has already.
         """
-        if most <= 0 or self.time(load.plus(context, 1, given)) > limit_s:
+        if most <= 0:
+            return 0
+        time = self._time_with(load, context, given)
+        if time(1) > limit_s:
             return 0
         low, high = 1, most
-        if self.time(load.plus(context, high, given)) <= limit_s:
+        if time(high) <= limit_s:
             return high
         while high - low > 1:
             middle = (low + high) // 2
-            if self.time(load.plus(context, middle, given)) <= limit_s:
+            if time(middle) <= limit_s:
                 low = middle
             else:
                 high = middle
         return low
+
+    def _time_with(self, load: Load, context: int, given: int) -> Callable[[int], float]:
+        """As `time` of the load with so many more tokens, one or more, of a prompt: asked for many numbers in a row."""
+        fresh = not given
+        base = self.fixed + self.row * load.rows + self.kv * (load.kv + context if fresh else load.kv)
+        pieces = self.prefill + self.piece * (load.pieces + fresh)
+        before, sum_before, rows = context + given, load.attention, load.rows
+
+        def time(tokens: int) -> float:
+            # Term by term as in `time`, so that both round alike.
+            size = load.tokens + tokens
+            seconds = base + (pieces + self.token * size)
+            seconds += self.attention * (sum_before + tokens * (before + tokens / 2))
+            if self.knee and rows + size > self.knee:
+                seconds += self.beyond * (rows + size - self.knee)
+            return seconds
+
+        return time
 
     def as_dict(self) -> dict[str, Any]:
         """A plain form for JSON."""

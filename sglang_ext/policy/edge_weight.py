@@ -18,8 +18,6 @@ WEIGHTS = (1, 2, 4, 8, 16, 32, 64)
 """The edge weights there are; outputs of most tasks are not much longer than the largest."""
 LARGE = 256
 """Tokens of the chunk that the others are compared with."""
-CHOICES = 256
-"""Kinds of steps whose edge weight is remembered."""
 
 
 def edge_weight(model: CostModel, load: Load, limit_s: float, context: int, share: float, piece_s: float) -> int:
@@ -31,6 +29,11 @@ def edge_weight(model: CostModel, load: Load, limit_s: float, context: int, shar
         share: how much dearer per token than a large chunk a piece may be, 0.05 = 5%.
         piece_s: seconds of scheduling that each piece costs.
     """
+    chosen = _without_limit(model, load, context, share, piece_s)
+    return _within(model, load, limit_s, context, chosen)
+
+
+def _without_limit(model: CostModel, load: Load, context: int, share: float, piece_s: float) -> int:
     alone = model.time(load)
 
     def per_token(tokens: int) -> float:
@@ -40,10 +43,15 @@ def edge_weight(model: CostModel, load: Load, limit_s: float, context: int, shar
     chosen = next((weight for weight in WEIGHTS if per_token(weight) <= most), WEIGHTS[-1])
     if model.ridge(load, share, chosen) < chosen:
         chosen = min(2 * chosen, WEIGHTS[-1])
-    if limit_s < math.inf:
-        fits = [weight for weight in WEIGHTS if weight <= model.room(load, context, limit_s, chosen)]
-        chosen = min(chosen, fits[-1] if fits else WEIGHTS[0])
     return chosen
+
+
+def _within(model: CostModel, load: Load, limit_s: float, context: int, chosen: int) -> int:
+    """`chosen`, or the largest below it with which the step takes no longer than it may."""
+    room = chosen if limit_s == math.inf else model.room(load, context, limit_s, chosen)
+    if room >= chosen:
+        return chosen
+    return max((weight for weight in WEIGHTS if weight <= room), default=WEIGHTS[0])
 
 
 class EdgeWeights:
@@ -53,7 +61,7 @@ class EdgeWeights:
         self._configuration = configuration
         self._times = times
         self._model: CostModel | None = None
-        self._chosen: dict[tuple[int, int, float], int] = {}
+        self._chosen: dict[tuple[int, int], int] = {}
 
     def at(self, snapshot: Snapshot, load: Load) -> int:
         """The edge weight beside the snapshot's decodes, whose load is given; 1 if the part is off."""
@@ -68,13 +76,11 @@ class EdgeWeights:
             self._chosen.clear()
         limit_s = min((d.tbt_s for d in snapshot.decodes if d.tbt_s is not None), default=math.inf)
         context = load.kv // load.rows if load.rows else 0
-        key = load.rows.bit_length(), context.bit_length(), limit_s
+        key = load.rows.bit_length(), context.bit_length()
+        # For all steps with about this load the same, whichever came first.
+        rows, context = 1 << key[0] >> 1, 1 << key[1] >> 1
+        typical = Load(rows, kv=rows * context)
         if key not in self._chosen:
-            if len(self._chosen) >= CHOICES:
-                self._chosen.clear()
             share, piece_s = configuration.weight_share, configuration.piece_s
-            # For all steps with about this load the same, whichever came first.
-            rows, context = 1 << key[0] >> 1, 1 << key[1] >> 1
-            typical = Load(rows, kv=rows * context)
-            self._chosen[key] = edge_weight(model, typical, limit_s, context, share, piece_s)
-        return self._chosen[key]
+            self._chosen[key] = _without_limit(model, typical, context, share, piece_s)
+        return _within(model, typical, limit_s, context, self._chosen[key])

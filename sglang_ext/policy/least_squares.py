@@ -26,13 +26,13 @@ class NormalEquations:
 
     def add(self, row: Sequence[float], value: float, weight: float = 1.0) -> None:
         """One more equation row . x = value."""
-        for i, left in enumerate(row):
-            if left:
-                part = weight * left
-                line = self.square[i]
-                for j, other in enumerate(row):
-                    line[j] += part * other
-                self.right[i] += part * value
+        used = [(i, each) for i, each in enumerate(row) if each]
+        for i, left in used:
+            part = weight * left
+            line = self.square[i]
+            for j, other in used:
+                line[j] += part * other
+            self.right[i] += part * value
 
     def fade(self, factor: float) -> None:
         """Let all rows so far count that much less."""

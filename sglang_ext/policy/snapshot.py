@@ -6,11 +6,11 @@ Times are seconds on the lead rank's clock. All ranks, and the simulator, give a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Decode:
-    """A row that decodes in this step. SGLang takes all of them or none.
+class Decode(NamedTuple):
+    """A row that decodes in this step. SGLang takes all of them or none. A tuple, since each step makes one per row.
 
     Args:
         context: tokens of KV that it reads.

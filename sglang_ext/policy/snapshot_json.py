@@ -14,7 +14,7 @@ FORMAT = "grape.snapshot/1"
 
 def snapshot_to_dict(snapshot: Snapshot) -> dict[str, Any]:
     """A plain form for JSON."""
-    return {"format": FORMAT, **asdict(snapshot)}
+    return {"format": FORMAT, **asdict(snapshot), "decodes": [decode._asdict() for decode in snapshot.decodes]}
 
 
 def snapshot_from_dict(values: dict[str, Any]) -> Snapshot:

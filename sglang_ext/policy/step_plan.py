@@ -34,12 +34,12 @@ class StepPlan:
         Args:
             weight: least tokens of a piece before its prompt is complete.
         """
-        early, gone = self.early, self._give_up
-        return [
-            prefill
-            for prefill in candidates(self._snapshot)
-            if (prefill.complete or (early and prefill.pending >= weight)) and prefill.rid not in gone
-        ]
+        gone, ready = self._give_up, candidates(self._snapshot)
+        if gone:
+            ready = tuple(prefill for prefill in ready if prefill.rid not in gone)
+        if not self.early:
+            return [prefill for prefill in ready if prefill.complete]
+        return [prefill for prefill in ready if prefill.pending >= weight or prefill.complete]
 
     def give(self, prefill: Prefill, tokens: int) -> int:
         """Give a prompt up to `tokens` more, as far as all limits go; returns how many it got."""

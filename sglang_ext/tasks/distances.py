@@ -9,8 +9,8 @@ from sglang_ext.tasks.table import RunTable
 from sglang_ext.tasks.task import Task
 
 N = TypeVar("N", int, float)
-Rest = Callable[[Task, int], float]
-"""Tokens that a task's output is expected to have after so many."""
+Rest = Callable[[Task], float]
+"""Tokens that a task's output is expected to have after those that are known."""
 
 
 class Distances:
@@ -57,7 +57,7 @@ class Distances:
         """Tokens that an upstream is still expected to give, at least one."""
         found = self._tokens.get(upstream.rid)
         if found is None:
-            found = max(1.0, self._rest(upstream, self._table.output(upstream).seen))
+            found = max(1.0, self._rest(upstream))
             self._tokens[upstream.rid] = found
         return found
 

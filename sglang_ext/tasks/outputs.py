@@ -21,6 +21,8 @@ class OutputStream(Protocol):
 
 MakeStream = Callable[[bool, bool], OutputStream]
 """Makes a stream that strips white space at the left, at the right."""
+Source = Callable[[int], Sequence[int]]
+"""The raw ids that are known behind the first so many."""
 
 
 @dataclass(slots=True)
@@ -35,12 +37,16 @@ class Output:
     """The output of one task, in each of the forms that its readers ask for.
 
     A reader may come before, while or after the task decodes.
+
+    Args:
+        source: asked when a reader takes from an output whose last ids were not pushed.
     """
 
-    __slots__ = ("_feeds", "_make", "_matched", "_raw", "ended")
+    __slots__ = ("_feeds", "_make", "_matched", "_raw", "_source", "ended")
 
-    def __init__(self, make: MakeStream) -> None:
+    def __init__(self, make: MakeStream, source: Source | None = None) -> None:
         self._make = make
+        self._source = source
         self._raw: list[int] = []
         self._matched: Matched = None
         self._feeds: dict[tuple[bool, bool], tuple[OutputStream, Feed]] = {}
@@ -66,7 +72,9 @@ class Output:
             self._close(stream, feed)
 
     def feed(self, left: bool, right: bool) -> Feed:
-        """The feed for readers that strip at these sides."""
+        """The feed for readers that strip at these sides, with all that is known by now."""
+        if self._source is not None and not self.ended and (new := self._source(len(self._raw))):
+            self.push(new)
         found = self._feeds.get((left, right))
         if found is None:
             stream, feed = self._make(left, right), Feed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from http import HTTPStatus
 
 from sglang_ext.tasks.hint import OutputHole, TaskHint, read_request_id
 from sglang_ext.tasks.output_ids import Matched
-from sglang_ext.tasks.outputs import Feed, MakeStream, Output
+from sglang_ext.tasks.outputs import Feed, MakeStream, Output, Source
 from sglang_ext.tasks.state import TaskState
 from sglang_ext.tasks.task import Task
 
@@ -36,6 +37,7 @@ class _Run:
     # Worked out once, and emptied when a task comes, ends, or has its whole prompt; by request id.
     waits: dict[str, list[Task | None]] = field(default_factory=dict)
     hops: dict[str, int] = field(default_factory=dict)
+    produced: bool = False
 
     def changed(self) -> None:
         self.waits.clear()
@@ -82,6 +84,7 @@ class RunTable:
         self._ended: OrderedDict[str, str] = OrderedDict()
         self._by_rid: dict[str, Task] = {}
         self._arrivals = 0
+        self._changed: set[str] = set()
 
     def __len__(self) -> int:
         """Tasks that are alive."""
@@ -112,11 +115,12 @@ class RunTable:
         run = self._runs.get(task.hint.run)
         return [] if run is None else [t for t in run.tasks.values() if t.alive]
 
-    def add(self, hint: TaskHint, make_stream: MakeStream) -> Task:
+    def add(self, hint: TaskHint, make_stream: MakeStream, source: Source | None = None) -> Task:
         """Take a task.
 
         Args:
             make_stream: makes the streams of this task's own output.
+            source: ids of it that were not pushed.
 
         Raises:
             TaskRefused: its run has ended, its name or number is taken, the run's size differs or is too large,
@@ -145,8 +149,8 @@ class RunTable:
         run.indices.add(hint.index)
         for upstream in dict.fromkeys(hole.task for hole in hint.holes):
             run.readers.setdefault(upstream, []).append(task)
-        run.changed()
-        run.outputs[hint.task] = Output(make_stream)
+        self._note(task, run)
+        run.outputs[hint.task] = Output(make_stream, source)
         self._by_rid[task.rid] = task
         return task
 
@@ -161,14 +165,30 @@ class RunTable:
         was_complete = task.complete
         grown = task.grow(find)
         if task.complete is not was_complete:
-            run.changed()
+            self._note(task, run)
         return grown
 
     def push(self, task: Task, ids: Sequence[int]) -> list[Task]:
         """The task has decoded these ids; returns the readers whose prompts can grow with them."""
         run = self._runs[task.hint.run]
         run.outputs[task.hint.task].push(ids)
+        run.produced = True
         return [reader for reader in run.readers.get(task.hint.task, ()) if reader.stirs(task.hint.task)]
+
+    def stirs_from(self, task: Task) -> float:
+        """The least length of the task's output with which a reader's prompt can grow; infinite if there is none."""
+        readers = self._runs[task.hint.run].readers.get(task.hint.task, ())
+        return min((reader.stirs_from(task.hint.task) for reader in readers), default=math.inf)
+
+    def waits_at(self, task: Task) -> Task | None:
+        """The task whose output the prompt stops at, if that has arrived."""
+        hole = task.open_hole
+        return None if hole is None else self._runs[task.hint.run].tasks.get(hole.task)
+
+    def take_changed(self) -> set[str]:
+        """The runs in which since the last call a task came, ended, or had its whole prompt."""
+        changed, self._changed = self._changed, set()
+        return changed
 
     def known_hops(self, task: Task) -> dict[str, int]:
         """Where hops of the run's tasks are kept by request id; emptied when they may have changed."""
@@ -187,7 +207,7 @@ class RunTable:
     def has_produced(self, run_id: str) -> bool:
         """Whether a token of any of the run's tasks has appeared."""
         run = self._runs.get(run_id)
-        return run is not None and any(output.seen for output in run.outputs.values())
+        return run is not None and run.produced
 
     def waits_for(self, task: Task) -> list[Task | None]:
         """The tasks that the open holes of this one wait for: not ended, None where one has not come."""
@@ -213,7 +233,8 @@ class RunTable:
         task.move(TaskState.FINISHED)
         del self._by_rid[task.rid]
         run = self._runs[task.hint.run]
-        run.changed()
+        run.produced = run.produced or bool(final_ids)
+        self._note(task, run)
         if run.over:
             del self._runs[task.hint.run]
             self._remember(task.hint.run, "all of its tasks have ended")
@@ -237,6 +258,10 @@ class RunTable:
             task.move(TaskState.ABORTED)
             del self._by_rid[task.rid]
         return alive
+
+    def _note(self, task: Task, run: _Run) -> None:
+        run.changed()
+        self._changed.add(task.hint.run)
 
     def _forget_dormant(self) -> None:
         """Drop the oldest runs whose tasks have ended while others were never submitted."""

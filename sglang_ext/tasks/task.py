@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -82,6 +83,14 @@ class Task:
             return False
         feed = self._feed
         return feed is None or feed.ended or len(feed.ids) >= self._wakes_at
+
+    def stirs_from(self, upstream: str) -> float:
+        """The least length of the output of task `upstream` with which the prompt can grow; infinite if with none."""
+        hole = self.open_hole
+        if hole is None or hole.task != upstream:
+            return math.inf
+        # Stripping at the left may turn one id into several.
+        return 0 if self._feed is None or hole.sides[0] else self._wakes_at
 
     def wake_after(self, tokens: int) -> None:
         """Let the prompt stir once so many more ids have come, though they make no chunk."""

@@ -80,7 +80,7 @@ def test_other_bounds_are_refused(text: str) -> None:
 
 def test_multiples_are_of_the_step_as_it_is_now() -> None:
     objectives = Objectives("1.5s", "3x", 0.02)
-    ordinary: Any = SimpleNamespace()
+    ordinary: Any = SimpleNamespace(slo=None)
     assert objectives.of(ordinary) == (1.5, pytest.approx(0.06))
     objectives.step_s = 0.04
     assert objectives.of(ordinary) == (1.5, pytest.approx(0.12))

@@ -32,7 +32,7 @@ def diamond() -> tuple[RunTable, dict[str, Task], Distances]:
         hint = TaskHint(run=run, task=name, index=index, tasks=4, segments=segments)
         tasks[name] = table.add(hint, lambda left, right: Plain())
         table.grow(tasks[name])
-    rest = Distances(table, lambda task, written: LENGTHS[task.hint.task] - written)
+    rest = Distances(table, lambda task: LENGTHS[task.hint.task] - table.output(task).seen)
     return table, tasks, rest
 
 
@@ -76,7 +76,7 @@ def test_an_upstream_that_has_not_come_is_one_decode():
         TaskHint(run=new_run_id(), task="b", index=1, tasks=2, segments=segments), lambda left, right: Plain()
     )
     table.grow(task)
-    distances = Distances(table, lambda task, written: 1.0)
+    distances = Distances(table, lambda task: 1.0)
     assert (distances.hops(task), distances.rest(task), distances.to_come(task, 1)) == (1, 0.0, 0)
 
 
@@ -88,7 +88,7 @@ def test_a_chain_deeper_than_the_stack():
         hint = TaskHint(run=run, task=f"t{index}", index=index, tasks=size, segments=segments)
         tasks.append(table.add(hint, lambda left, right: Plain()))
         table.grow(tasks[-1])
-    distances = Distances(table, lambda task, written: 2.0)
+    distances = Distances(table, lambda task: 2.0)
     assert (distances.hops(tasks[-1]), distances.rest(tasks[-1])) == (size - 1, 2.0 * (size - 1))
 
 
