@@ -55,7 +55,6 @@ class Configuration:
         assumed_tbt: TBT of a decode without an SLO, in unloaded decode steps; 0 leaves it without one.
         assumed_ttft: TTFT of a run without an SLO, in unloaded decode steps.
         ridge_share: rise of a step's time over decode alone that counts as free, 0.05 = 5%.
-        stalled_steps: steps within which a prompt should be in that its run's stream waits for.
         upstream_share: part of the steps until a prompt is complete by which its known tokens should be in.
         ttft_share: part of a run's time to its first token by which its prompt should be in.
         hurry: multiple of these two shares where no room is free, so that waiting gains nothing.
@@ -76,7 +75,6 @@ class Configuration:
     assumed_tbt: float = 3.0
     assumed_ttft: float = 40.0
     ridge_share: float = 0.05
-    stalled_steps: float = 1.0
     upstream_share: float = 0.7
     ttft_share: float = 0.8
     hurry: float = 0.2

@@ -2,7 +2,9 @@
 
 From this project's simulation of ideal decisions: filling every step up to the SLO, as the paper does, puts the P95
 of the gaps at the SLO; a fixed budget at the ridge gets most of the gain and misses first tokens. So here each prompt
-has a deadline in steps, and a step takes what is free, or what it must take so that all deadlines can be kept.
+has a deadline in steps, and a step takes what is free, or what it must take so that all deadlines can be kept. A
+prompt that a stream waits for is due at once. Where a step has free room, early prefill waits for it as long as it
+can. Where it has none, as on a CPU whose every token costs, waiting gains nothing, and deadlines are early ones.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from sglang_ext.policy.snapshot import Holding, Plan, Prefill, Snapshot
 from sglang_ext.policy.step_plan import StepPlan
 from sglang_ext.policy.step_times import StepTimes
 
-LATE, STALLED, DUE = range(3)
-"""Ranks in the order of prompts: a run far past its TTFT, one that a stream waits for, all others."""
+STALLED, LATE, DUE = range(3)
+"""Ranks in the order of prompts: one that a stream waits for, a run far past its TTFT, all others."""
 
 Key = tuple[int, float, bool, int, int]
 """Sorts prompts: rank, place within it, whether others of the same deadline go before, age, place in the snapshot."""
@@ -36,7 +38,7 @@ class DeadlinePolicy:
         self._weights = EdgeWeights(configuration, times)
 
     def plan(self, snapshot: Snapshot) -> Plan:
-        """All decodes, short last pieces, then by deadline up to the budget, within the feasible region."""
+        """All decodes, then prompts by deadline up to the budget, within the feasible region."""
         step = StepPlan(snapshot, self.configuration, self.times)
         ready = step.ready(self._weights.at(snapshot, step.decodes))
         if self._scarce(snapshot):
@@ -46,9 +48,6 @@ class DeadlinePolicy:
         free = self._free(step.decodes, snapshot.chunk)
         due, keys = self._dated(ready, snapshot.now_s, step.decodes, free)
         budget = self._budget(ready, due, free)
-        for prefill in ready:
-            if self._last_piece(prefill):
-                budget -= step.give(prefill, prefill.pending - step.room.given(prefill))
         if self.configuration.has("priority"):
             ready = self._in_order(ready, keys)
         for prefill in ready:
@@ -84,7 +83,7 @@ class DeadlinePolicy:
         first: dict[str, float] = {}
         for index, prefill in enumerate(ready):
             if prefill.stalled:
-                steps = configuration.stalled_steps - (now_s - prefill.since_s) / step_s
+                steps = 1.0
                 key: Key = (STALLED, prefill.pending, False, prefill.order, index)
             elif prefill.complete:
                 waited_s = now_s - prefill.since_s
@@ -95,8 +94,9 @@ class DeadlinePolicy:
                 key = (LATE, 0.0, False, prefill.order, index) if late else (DUE, steps, True, prefill.order, index)
             else:
                 steps = part * configuration.upstream_share * prefill.rest_steps
-                # Before its run has begun nothing of it is needed before the first token.
-                steps = max(steps, first.get(prefill.run, 0.0))
+                if not free:
+                    # The first token of its run would wait for it, and it needs that token.
+                    steps = max(steps, first.get(prefill.run, 0.0))
                 key = (DUE, steps, True, prefill.order, index)
             due.append(steps if steps > 1.0 else 1.0)
             keys.append(key)
@@ -123,12 +123,8 @@ class DeadlinePolicy:
         """Whether a prompt may take more than what is free: it is complete, or the next of its run and needed soon."""
         return prefill.complete or (prefill.hops <= 1 and prefill.rest_steps <= self.configuration.soon_steps)
 
-    def _last_piece(self, prefill: Prefill) -> bool:
-        """The short rest of a prompt that its run's stream waits for goes into the very next step."""
-        return prefill.stalled and prefill.pending <= self.configuration.grant_tokens
-
     def _in_order(self, ready: list[Prefill], keys: list[Key]) -> list[Prefill]:
-        """Late ones by age, stalled ones by what is left of them, then by deadline.
+        """Stalled ones by what is left of them, late ones by age, then by deadline.
 
         A short complete prompt goes before the long ones, so that it never waits behind their chunks.
         """

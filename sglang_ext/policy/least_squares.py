@@ -80,7 +80,12 @@ def _active_set(square: list[list[float]], right: list[float]) -> list[float]:
                     x[i] = value
                 break
             # Go from x towards the trial until the first unknown gets to 0, and bind that one again.
-            steps = {i: x[i] / (x[i] - value) for i, value in zip(free, trial, strict=True) if value <= 0}
+            # One that stands at 0 and stays there leaves at once.
+            steps = {
+                i: x[i] / (x[i] - value) if x[i] > value else 0.0
+                for i, value in zip(free, trial, strict=True)
+                if value <= 0
+            }
             step = min(steps.values())
             for i, value in zip(free, trial, strict=True):
                 x[i] += step * (value - x[i])

@@ -28,13 +28,14 @@ def test_a_step_is_filled_to_the_ridge() -> None:
     seen = snapshot([prefill("a", 500, hops=1, rest_steps=1000.0)], [ROW])
     assert pieces(seen, HIDING) == {"a": 101}
     assert pieces(seen, HIDING, ridge_share=0.1) == {"a": 103}
-    assert pieces(seen, HIDING, off=frozenset({"ridge"})) == {"a": 1}, "500 tokens within 700 steps"
+    assert pieces(seen, HIDING, off=frozenset({"ridge"})) == {"a": 4}, "500 tokens within 140 steps"
 
 
 def test_nothing_is_free_where_every_token_costs() -> None:
     """Two tokens below 5% are no room: only the deadline counts."""
     seen = snapshot([prefill("a", 500, hops=1, rest_steps=1000.0)], [ROW])
-    assert pieces(seen) == {"a": 1}
+    assert pieces(seen) == {"a": 4}
+    assert pieces(seen, hurry=1.0) == {"a": 1}
 
 
 def test_the_rate_is_what_the_tightest_deadlines_ask_for() -> None:
@@ -42,44 +43,39 @@ def test_the_rate_is_what_the_tightest_deadlines_ask_for() -> None:
         prefill("a", 70, 0, hops=1, rest_steps=20.0, to_come=14),  # 84 within 14 steps: 6
         prefill("b", 56, 1, hops=2, rest_steps=40.0),  # 140 within 28: 5
     ]
-    assert pieces(snapshot(ready, [ROW])) == {"a": 6}
+    assert pieces(snapshot(ready, [ROW]), hurry=1.0) == {"a": 6}
     ready[1] = prefill("b", 140, 1, hops=2, rest_steps=40.0)  # 224 within 28: 8
-    assert pieces(snapshot(ready, [ROW])) == {"a": 8}
+    assert pieces(snapshot(ready, [ROW]), hurry=1.0) == {"a": 8}
+
+
+def test_beyond_the_free_room_only_for_what_is_needed_soon() -> None:
+    soon = prefill("a", 500, hops=1, rest_steps=4.0)  # within 2.8 steps
+    assert pieces(snapshot([soon], [ROW]), HIDING) == {"a": 178}
+    assert pieces(snapshot([soon], [ROW]), HIDING, soon_steps=3.0) == {"a": 101}
+    assert pieces(snapshot([prefill("a", 500, hops=2, rest_steps=4.0)], [ROW]), HIDING) == {"a": 101}
+    assert pieces(snapshot([complete("a", 500, since_s=7.0)], [ROW]), HIDING) == {"a": 178}
 
 
 def test_without_deadlines_only_the_ridge_counts() -> None:
     seen = snapshot([complete("a", 500, stalled=True, since_s=10.0)], [ROW])
     assert pieces(seen, HIDING, off=frozenset({"deadlines"})) == {"a": 101}
-    # 500 within three steps are 167, but the SLO of 120 ms cuts them to 179.
-    assert pieces(seen, HIDING) == {"a": 167}
+    # Due at once, but the SLO of 120 ms cuts it.
+    assert pieces(seen, HIDING) == {"a": 178}
 
 
-def test_a_stalled_prompt_is_due_three_steps_after_it_stalled() -> None:
-    assert pieces(snapshot([complete("a", 60, stalled=True, since_s=10.0)], [ROW])) == {"a": 20}
-    assert pieces(snapshot([complete("a", 60, stalled=True, since_s=9.96)], [ROW])) == {"a": 30}
-    assert pieces(snapshot([complete("a", 60, stalled=True, since_s=9.0)], [ROW])) == {"a": 60}
+def test_a_stalled_prompt_is_due_at_once() -> None:
+    assert pieces(snapshot([complete("a", 60, stalled=True, since_s=10.0)], [ROW])) == {"a": 60}
 
 
 def test_the_slo_cuts_the_rate() -> None:
     row = decode("d", tbt_s=0.0905, last_token_s=10.0)
     assert pieces(snapshot([complete("a", 600, stalled=True, since_s=10.0)], [row])) == {"a": 50}
     assert pieces(snapshot([complete("a", 600, stalled=True, since_s=10.0)], [row]), off=frozenset({"region"})) == {
-        "a": 200
+        "a": 600
     }
 
 
-def test_a_short_last_piece_goes_at_once() -> None:
-    ready = [
-        complete("new", 400, 0, since_s=0.0),
-        complete("long", 90, 1, stalled=True, since_s=10.0),
-        complete("rest", 12, 2, stalled=True, since_s=10.0),
-    ]
-    assert next(iter(pieces(snapshot(ready, [ROW])))) == "rest"
-    alone = snapshot(ready[2:], [ROW])
-    assert pieces(alone) == {"rest": 12}, "not a third of it"
-
-
-def test_stalled_ones_first_then_by_deadline_and_late_runs_before_all() -> None:
+def test_stalled_ones_first_then_late_runs_then_by_deadline() -> None:
     ready = [
         complete("new", 70, 0, since_s=9.9),
         prefill("soon", 70, 1, hops=1, rest_steps=4.0),
@@ -89,13 +85,20 @@ def test_stalled_ones_first_then_by_deadline_and_late_runs_before_all() -> None:
         complete("late", 70, 5, since_s=5.0, deadline_s=6.0),
     ]
     seen = snapshot(ready)
-    assert list(pieces(seen)) == ["late", "stalled-short", "stalled-long", "soon", "new", "later"]
+    assert list(pieces(seen)) == ["stalled-short", "stalled-long", "late", "soon", "new", "later"]
     assert list(pieces(seen, off=frozenset({"priority"}))) == [each.rid for each in ready]
 
 
 def test_the_time_to_a_first_token_is_a_deadline() -> None:
-    # 1 s left, 0.8 of it are 20 steps of 40 ms.
-    assert pieces(snapshot([complete("a", 200, since_s=9.0, deadline_s=11.0)], [ROW])) == {"a": 10}
+    # 1 s left: 0.8 of it are 20 steps of 40 ms, and a fifth of those 4.
+    assert pieces(snapshot([complete("a", 200, since_s=9.0, deadline_s=11.0)], [ROW]), hurry=1.0) == {"a": 10}
+    assert pieces(snapshot([complete("a", 200, since_s=9.0, deadline_s=11.0)], [ROW])) == {"a": 50}
+
+
+def test_a_first_token_goes_before_its_runs_later_prompts_where_no_room_is_free() -> None:
+    ready = [complete("first", 100, 0, run="r", since_s=9.9), prefill("next", 100, 1, run="r", hops=1, rest_steps=4.0)]
+    assert list(pieces(snapshot(ready, [ROW]))) == ["first"]
+    assert list(pieces(snapshot(ready, [ROW]), HIDING)) == ["next", "first"]
 
 
 def test_a_short_prompt_goes_before_a_long_one() -> None:
