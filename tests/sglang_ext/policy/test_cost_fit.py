@@ -68,7 +68,11 @@ def test_what_cannot_be_fitted_is_refused() -> None:
 
 
 @settings(max_examples=200)
-@given(st.lists(st.lists(st.floats(-3, 3), min_size=3, max_size=3), min_size=3, max_size=8), st.integers(0, 999))
+# A column whose squares underflow is none.
+NUMBERS = st.floats(-3, 3).map(lambda value: round(value, 6))
+
+
+@given(st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=3, max_size=8), st.integers(0, 999))
 def test_no_other_non_negative_solution_is_better(rows: list[list[float]], seed: int) -> None:
     rng = random.Random(seed)
     right = [rng.uniform(-2, 2) for _ in rows]
