@@ -77,7 +77,7 @@ class EngineSettings:
     """
 
     streaming: Streaming = Streaming.ON
-    policy: str = "budget"
+    policy: str = "deadline"
     policy_off: str = ""
     eviction: str = "distance"
     profile: str = "auto"

@@ -49,8 +49,9 @@ def stock(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def engine(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The extension at its defaults, with room for every early token."""
-    with serve(tiny_model, tmp_path_factory.mktemp("engine"), environment={"GRAPE_PREFILL_BUDGET": "4096"}) as server:
+    """The extension with room for every early token."""
+    environment = {"GRAPE_POLICY": "budget", "GRAPE_PREFILL_BUDGET": "4096"}
+    with serve(tiny_model, tmp_path_factory.mktemp("engine"), environment=environment) as server:
         yield server
 
 

@@ -67,11 +67,11 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         fit([*profile(CPU, 20), Sample(Load(1), 0.0)])
 
 
-@settings(max_examples=200)
 # A column whose squares underflow is none.
 NUMBERS = st.floats(-3, 3).map(lambda value: round(value, 6))
 
 
+@settings(max_examples=200)
 @given(st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=3, max_size=8), st.integers(0, 999))
 def test_no_other_non_negative_solution_is_better(rows: list[list[float]], seed: int) -> None:
     rng = random.Random(seed)
