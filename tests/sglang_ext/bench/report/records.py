@@ -10,6 +10,7 @@ from sglang_ext.bench.machine import Machine
 from sglang_ext.bench.recorded_step import RecordedStep
 from sglang_ext.bench.repetition import Repetition
 from sglang_ext.bench.run_figures import Gaps
+from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.verdict import Verdict
 from sglang_ext.bench.workflows.record import CalibrationRecord, WorkflowRecord, WorkloadResult
@@ -90,6 +91,7 @@ def workflow_record() -> WorkflowRecord:
             threads=2,
             kv_tokens=1200,
             chunk=512,
+            overlap=Overlap.NONE,
         ),
         ttft_s=4.0,
         tbt_s=0.3,
