@@ -179,13 +179,14 @@ class ToldPrompts:
         since_s = req.ready_s if complete else req.arrived_s
         since_s = held.now_s if since_s is None else since_s
         deadline_s = None
-        to_come, hops, rest = 0, 0, 0.0
+        to_come, hops, rest, weight = 0, 0, 0.0, 1
         if complete:
             ttft, _ = held.objectives.of(req)
             deadline_s = None if ttft is None else since_s + ttft
         elif isinstance(req, TaskRequest):
             to_come = held.distances.to_come(req.task, visible)
             hops, rest = self._distance(req)
+            weight = hole.weight if (hole := req.task.open_hole) is not None else 1
         if req.waits_from is None:
             req.waits_from = held.step
         return Prefill(
@@ -203,6 +204,7 @@ class ToldPrompts:
             since_s,
             deadline_s,
             max(0, held.step - req.waits_from),
+            weight,
         )
 
     def _found(self, req: PiecewiseRequest, visible: int) -> int:

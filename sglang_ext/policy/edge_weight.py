@@ -2,7 +2,8 @@
 
 Grape paper (SC 2026), section III-E: the smallest chunk whose cost per token is within a few percent of a large
 chunk's, bounded by the SLO. A small piece is dear since each piece reads the KV before it and costs the scheduler
-time of its own. In a full step, where not even that chunk is free, pieces are twice as large.
+time of its own. In a full step, where not even that chunk is free, pieces are twice as large. A program's own edge
+weight bounds it from above.
 """
 
 from __future__ import annotations

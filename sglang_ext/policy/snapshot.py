@@ -42,6 +42,7 @@ class Prefill:
         since_s: when it became complete if it is, else when its task arrived.
         deadline_s: when its first token is due by its SLO, None if it has none or it is not known yet.
         waited: steps in a row, up to now, that found it ready and prefilled nothing of it.
+        weight: the edge weight that its program asks for: no piece of it need be larger.
     """
 
     rid: str
@@ -58,6 +59,7 @@ class Prefill:
     since_s: float = 0.0
     deadline_s: float | None = None
     waited: int = 0
+    weight: int = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,14 +32,14 @@ class StepPlan:
         """Prompts that may have tokens in this step, oldest first.
 
         Args:
-            weight: least tokens of a piece before its prompt is complete.
+            weight: least tokens of a piece before its prompt is complete, if its program asks for no less.
         """
         gone, ready = self._give_up, candidates(self._snapshot)
         if gone:
             ready = tuple(prefill for prefill in ready if prefill.rid not in gone)
         if not self.early:
             return [prefill for prefill in ready if prefill.complete]
-        return [prefill for prefill in ready if prefill.pending >= weight or prefill.complete]
+        return [prefill for prefill in ready if prefill.complete or prefill.pending >= min(weight, prefill.weight)]
 
     def give(self, prefill: Prefill, tokens: int) -> int:
         """Give a prompt up to `tokens` more, as far as all limits go; returns how many it got."""

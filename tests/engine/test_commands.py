@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import signal
@@ -110,4 +111,5 @@ def test_interrupt_leaves_nothing_behind(tiny_model: Path, flow: Path, tmp_path:
     assert process.returncode == 130
     _, alive = psutil.wait_procs(family, timeout=15)
     assert not alive, alive
-    assert not list(temporary.iterdir())
+    # CUTLASS keeps a cache there for each user.
+    assert not [left for left in temporary.iterdir() if left.name != getpass.getuser()]

@@ -16,7 +16,7 @@ OBJECTIVES = {"slo_ttft": "40x", "slo_tbt": "3x"}
 ROWS, STEPS = 8, 24
 # Bytecodes of a step beside 8 rows and their readers, for each row more, its reader's pieces included, and for each
 # task more that waits: as they are now, and a good part more. All ready prompts count in what `deadline` asks for.
-FOR_STEP, FOR_ROW, FOR_WAITING = 16_000, 560, {"budget": 5, "deadline": 45, "paper": 5}
+FOR_STEP, FOR_ROW, FOR_WAITING = 16_000, 800, {"budget": 5, "deadline": 45, "paper": 5}
 
 
 class Counter:

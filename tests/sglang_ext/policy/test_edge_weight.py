@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.cost_model import CostModel, Load
 from sglang_ext.policy.edge_weight import WEIGHTS, EdgeWeights, edge_weight
+from sglang_ext.policy.policies import new_policy
 from sglang_ext.policy.step_times import StepTimes
-from tests.sglang_ext.policy.steps import decode, snapshot
+from tests.sglang_ext.policy.steps import decode, prefill, snapshot
 from tests.sglang_ext.policy.strategies import CPU, GPU, models
 
 LOAD = Load(rows=4, kv=2000)
@@ -74,3 +75,11 @@ def test_a_weight_that_is_given_is_taken(weight: int) -> None:
     assert EdgeWeights(Configuration(weight=weight), StepTimes(GPU)).at(snapshot(), Load()) == weight
     off = Configuration(weight=weight, off=frozenset({"edge_weight"}))
     assert EdgeWeights(off, StepTimes(GPU)).at(snapshot(), Load()) == 1
+
+
+def test_no_piece_need_be_larger_than_the_program_asks() -> None:
+    ready = [prefill(f"p{weight}", 20, hops=1, rest_steps=5.0, weight=weight) for weight in (8, 20, 21)]
+    seen = snapshot(ready, [decode("d", last_token_s=10.0)])
+    plan = new_policy("deadline", Configuration(weight=32), StepTimes(GPU)).plan(seen)
+    assert plan is not None
+    assert [piece.rid for piece in plan.pieces] == ["p8", "p20"]
