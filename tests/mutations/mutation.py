@@ -63,7 +63,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the last piece of a prompt is taken for a middle one",
-        "sglang_ext/engine/step_snapshot.py",
+        "sglang_ext/engine/told_prompts.py",
         "return min(known, task.certain_length - 1)",
         "return known",
         (f"{OUTPUT_FAULTS}::test_kind_11_empty_outputs",),

@@ -25,7 +25,7 @@ def test_what_is_given_goes_into_the_environment() -> None:
         ("papper", None, r"unknown policy 'papper'; did you mean 'paper'\?"),
         ("paper", "ridge", "unknown part of the policy 'paper' 'ridge'; known: edge_weight, preemption, priority"),
         ("deadline", "preempt", r"unknown part of a policy 'preempt'; did you mean 'preemption'\?"),
-        (None, "stage2", "unknown part of the policy 'budget' 'stage2'"),
+        ("budget", "stage2", "unknown part of the policy 'budget' 'stage2'"),
     ],
 )
 def test_unknown_names_are_refused_with_the_nearest(policy: str | None, off: str | None, message: str) -> None:
