@@ -42,7 +42,13 @@ def test_32_runs_at_once(engine: Server, stock: Server, codec: TextEncoder, enco
     assert set(engine.counts().values()) == {0}
 
 
-@pytest.fixture(scope="module", params=list(SETTINGS))
+# Each takes a minute or two; one more with two ranks is in the quick line.
+SLOW = ("budget-tp2-no-overlap-no-radix-chunk32-forced", "paper-tp2-overlap-page16-lpm")
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SETTINGS]
+)
 def served(
     request: pytest.FixtureRequest, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Setting, Server]]:
