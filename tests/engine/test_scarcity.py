@@ -184,7 +184,7 @@ def test_a_task_that_lapsed_goes_on_though_no_id_comes(
     plain = pair(encode, tokens=2)
     (answers,) = run_all(tight.url, [plain], at_once=1)
     end = {"stop_token_ids": [answers["a"].output_ids[0]]}
-    graph = build({"a": (plain.tasks[0].segments, end), "b": ([known(encode, 60, 7), OutputHole(task="a")], {})})
+    graph = build({"a": (plain.tasks[0].segments, end), "b": ([known(encode, 60, 77), OutputHole(task="a")], {})})
 
     async def main() -> dict[str, Answer]:
         async with new_client() as client:
