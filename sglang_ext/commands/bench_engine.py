@@ -16,9 +16,11 @@ from sglang_ext.bench.profile_record import ProfileRecord
 from sglang_ext.commands.bench_engine_table import show
 from sglang_ext.commands.bench_profile_table import show as show_profile
 from sglang_ext.commands.bench_progress import BenchProgress
-from sglang_ext.commands.bench_record_file import read_record
+from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.sglang_flags import check_flags
+from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,12 +39,7 @@ _WIDTH = 110
 @click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
 @click.option("--profile", is_flag=True, help="Show where the time of a decode step goes, instead of the benchmark.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
-@click.option(
-    "--read",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Show a record that was printed with --json; nothing is measured.",
-)
+@click.option("--read", **READ_OPTION)
 def bench_engine(
     flags: tuple[str, ...],
     quick: bool,
@@ -81,9 +78,7 @@ def bench_engine(
 
 
 def _show(record: EngineBenchRecord | ProfileRecord) -> None:
-    console = Console()
-    # A file or a pipe has no width of its own.
-    console = console if console.is_terminal else Console(width=_WIDTH)
+    console = table_console(_WIDTH)
     if isinstance(record, ProfileRecord):
         show_profile(record, console)
     else:
@@ -122,8 +117,7 @@ def _profile(model: str | None, flags: tuple[str, ...], arms: tuple[str, ...]) -
 
 
 def _setup(model: str | None, flags: tuple[str, ...], console: Console) -> EngineSetup:
-    if flags and not flags[0].startswith("-"):
-        raise InputError(f"unexpected argument {flags[0]!r}; SGLang's own flags stand behind --")
+    check_flags(flags)
     if model is None:
         model = str(fetch_embedded_model(console))
     from sglang_ext.bench.engine_setup import EngineSetup

@@ -14,9 +14,11 @@ from sglang_ext.bench.chain import ChainShape
 from sglang_ext.bench.gap_record import GapRecord
 from sglang_ext.commands.bench_gap_table import show
 from sglang_ext.commands.bench_progress import BenchProgress
-from sglang_ext.commands.bench_record_file import read_record
+from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.sglang_flags import check_flags
+from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 
 _KNOWN, _OUTPUT, _REPETITIONS = (0, 256, 1024), (32, 256), 10
@@ -42,12 +44,7 @@ _ARMS = {arm.name: arm for arm in ARMS}
 )
 @click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
-@click.option(
-    "--read",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Show a record that was printed with --json; nothing is measured.",
-)
+@click.option("--read", **READ_OPTION)
 def bench_gap(
     flags: tuple[str, ...],
     quick: bool,
@@ -81,9 +78,7 @@ def bench_gap(
     if as_json:
         click.echo(record.model_dump_json(indent=1))
     else:
-        console = Console()
-        # A file or a pipe has no width of its own.
-        show(record, console if console.is_terminal else Console(width=_WIDTH))
+        show(record, table_console(_WIDTH))
     raise SystemExit(ExitCode.OK)
 
 
@@ -101,8 +96,7 @@ def _measure(
     repetitions: int,
     edge_weight: int,
 ) -> GapRecord:
-    if flags and not flags[0].startswith("-"):
-        raise InputError(f"unexpected argument {flags[0]!r}; SGLang's own flags stand behind --")
+    check_flags(flags)
     console = Console(stderr=True)
     if model is None:
         model = str(fetch_embedded_model(console))

@@ -15,9 +15,11 @@ from sglang_ext.bench.numerics.prompts import works
 from sglang_ext.bench.numerics.record import NumericsRecord
 from sglang_ext.commands.bench_numerics_table import show
 from sglang_ext.commands.bench_progress import BenchProgress
-from sglang_ext.commands.bench_record_file import read_record
+from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.sglang_flags import check_flags
+from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 
 _PROMPTS, _QUICK_PROMPTS = 200, 20
@@ -43,12 +45,7 @@ _OWN_FLAGS = ("dtype", "chunked_prefill_size", "disable_radix_cache", "prefill_m
 )
 @click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
-@click.option(
-    "--read",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Show a record that was printed with --json; nothing is measured.",
-)
+@click.option("--read", **READ_OPTION)
 def bench_numerics(
     flags: tuple[str, ...],
     quick: bool,
@@ -75,17 +72,14 @@ def bench_numerics(
     if as_json:
         click.echo(record.model_dump_json(indent=1))
     else:
-        console = Console()
-        # A file or a pipe has no width of its own.
-        show(record, console if console.is_terminal else Console(width=_WIDTH))
+        show(record, table_console(_WIDTH))
     raise SystemExit(ExitCode.OK)
 
 
 def _measure(
     flags: tuple[str, ...], prompts: int, dtypes: tuple[str, ...], folder: Path | None, model: str | None
 ) -> NumericsRecord:
-    if flags and not flags[0].startswith("-"):
-        raise InputError(f"unexpected argument {flags[0]!r}; SGLang's own flags stand behind --")
+    check_flags(flags)
     console = Console(stderr=True)
     model = model or str(fetch_embedded_model(console))
     # SGLang's own modules take seconds.

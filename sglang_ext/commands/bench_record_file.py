@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import click
 from pydantic import BaseModel, ValidationError
 
 from sglang_ext.driver.errors import InputError
 
 Record = TypeVar("Record", bound=BaseModel)
+READ_OPTION: dict[str, Any] = {
+    "type": click.Path(path_type=Path, exists=True, dir_okay=False),
+    "metavar": "FILE",
+    "help": "Show a record that was printed with --json; nothing is measured.",
+}
+"""The option `--read`."""
 
 
 def read_record(file: Path, kind: type[Record]) -> Record:

@@ -31,6 +31,7 @@ from sglang_ext.commands.bench_html import HTML_OPTION, check_html, write_html
 from sglang_ext.commands.bench_record_file import read_record
 from sglang_ext.commands.bench_simulate_table import show
 from sglang_ext.commands.failures import reported
+from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.configuration import Configuration, UnknownNameError
 from sglang_ext.policy.policies import new_policy, policy_names
@@ -123,9 +124,7 @@ def bench_simulate(as_json: bool, every_arm: bool, html: Path | None, read: Path
     if as_json:
         click.echo(record.model_dump_json(indent=1))
     else:
-        console = Console()
-        # A file or a pipe has no width of its own.
-        show(record, console if console.is_terminal else Console(width=_WIDTH), every_arm)
+        show(record, table_console(_WIDTH), every_arm)
     raise SystemExit(ExitCode.OK)
 
 

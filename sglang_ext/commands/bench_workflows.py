@@ -22,10 +22,12 @@ from sglang_ext.bench.workload.arrivals import read_trace
 from sglang_ext.bench.workload.workloads import WORKLOADS
 from sglang_ext.commands.bench_html import HTML_OPTION, check_html, write_html
 from sglang_ext.commands.bench_progress import BenchProgress
-from sglang_ext.commands.bench_record_file import read_record
+from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.bench_workflows_table import show
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.sglang_flags import check_flags
+from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.policies import policy_names
 from sglang_ext.settings import EngineSettings
@@ -85,12 +87,7 @@ _OWN_FLAGS = (
 @click.option("--every-arm", is_flag=True, help="Show stock arms that are the best of nothing, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @click.option("--html", **HTML_OPTION)
-@click.option(
-    "--read",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Show a record that was printed with --json; nothing is measured.",
-)
+@click.option("--read", **READ_OPTION)
 def bench_workflows(as_json: bool, every_arm: bool, html: Path | None, read: Path | None, **options: Any) -> None:
     """Measure whole workflows under load: Grape beside stock SGLang's settings with two clients.
 
@@ -107,9 +104,7 @@ def bench_workflows(as_json: bool, every_arm: bool, html: Path | None, read: Pat
     if as_json:
         click.echo(record.model_dump_json(indent=1))
     else:
-        console = Console()
-        # A file or a pipe has no width of its own.
-        show(record, console if console.is_terminal else Console(width=_WIDTH), every_arm)
+        show(record, table_console(_WIDTH), every_arm)
     raise SystemExit(ExitCode.OK)
 
 
@@ -132,8 +127,7 @@ def _measure(
     output: Path | None,
     model: str | None,
 ) -> WorkflowRecord:
-    if flags and not flags[0].startswith("-"):
-        raise InputError(f"unexpected argument {flags[0]!r}; SGLang's own flags stand behind --")
+    check_flags(flags)
     if in_flight and loads:
         raise InputError("--in-flight is a closed loop, which has no rate; leave --load out")
     chosen = MODES[mode]

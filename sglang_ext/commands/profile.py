@@ -13,6 +13,8 @@ from sglang_ext.commands.bench_progress import BenchProgress
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.profile_table import show, show_check
+from sglang_ext.commands.sglang_flags import check_flags
+from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 from sglang_ext.profile import store
 from sglang_ext.profile.engine_key import EngineKey
@@ -72,13 +74,12 @@ def profile(
     if as_json:
         click.echo(found.model_dump_json(indent=1))
     else:
-        show(found, _console())
+        show(found, table_console(_WIDTH))
     raise SystemExit(ExitCode.OK)
 
 
 def _measure(model: str | None, flags: tuple[str, ...], quick: bool) -> Profile:
-    if flags and not flags[0].startswith("-"):
-        raise InputError(f"unexpected argument {flags[0]!r}; SGLang's own flags stand behind --")
+    check_flags(flags)
     console = Console(stderr=True)
     if model is None:
         model = str(fetch_embedded_model(console))
@@ -108,7 +109,7 @@ def _check(steps: Path, file: Path | None, as_json: bool, plot: Path | None) -> 
     if as_json:
         click.echo(json.dumps({"profile": profile.key.slug, **found.model_dump()}, indent=1))
     else:
-        show_check(found, profile, _console())
+        show_check(found, profile, table_console(_WIDTH))
 
 
 def _fitting(key: object, steps: Path) -> Profile:
@@ -142,9 +143,3 @@ def _plot(found: Profile, file: Path) -> None:
         file.write_text(draw(found), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--plot: cannot write {file}: {error.strerror}") from None
-
-
-def _console() -> Console:
-    console = Console()
-    # A file or a pipe has no width of its own.
-    return console if console.is_terminal else Console(width=_WIDTH)

@@ -26,6 +26,7 @@ from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
 from sglang_ext.commands.run_progress import RunProgress
 from sglang_ext.commands.run_session import RunSession
+from sglang_ext.commands.sglang_flags import check_flags
 from sglang_ext.commands.startup import loading, started
 from sglang_ext.driver.engine import Engine
 from sglang_ext.driver.engine_log import EngineLog
@@ -147,8 +148,7 @@ def _run(
 def _settings(flags: tuple[str, ...], log: EngineLog | None) -> dict[str, Any]:
     if not flags:
         return {}
-    if not flags[0].startswith("-"):
-        raise InputError(f"unexpected argument {flags[0]!r}; SGLang's own flags stand behind --")
+    check_flags(flags)
     if log is None:
         raise InputError("a server is given by its URL, so SGLang's flags cannot be given too: they are the server's")
     with loading(log, "reading SGLang's flags"):

@@ -49,7 +49,7 @@ class Configuration:
     Args:
         off: names of parts that are switched off (`SWITCHES`).
         grant_tokens: q: the least prefill that is worth a step's while. The oldest complete prompt gets it whatever
-            the SLOs say, a rest as short as this goes at once, and less free room than this is none.
+            the SLOs say, and less free room than this is none.
         grant_every: m: steps within which the oldest complete prompt gets it.
         short: tokens up to which a complete prompt does not wait behind a longer one.
         assumed_tbt: TBT of a decode without an SLO, in unloaded decode steps; 0 leaves it without one.
