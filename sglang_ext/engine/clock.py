@@ -17,8 +17,8 @@ from sglang_ext.engine.task_request import TaskRequest
 if TYPE_CHECKING:
     from sglang_ext.engine.held_tasks import HeldTasks
 
-# Limits are seconds; looking more often than this only costs.
-INTERVAL = 0.05
+# Limits are seconds; looking more often than this only costs. Each task is looked at, so many are looked at seldomer.
+INTERVAL, PER_TASK, MOST = 0.05, 0.002, 0.5
 
 
 class LapseReq(BaseReq, kw_only=True):  # type: ignore[misc,call-arg]
@@ -49,7 +49,7 @@ class TaskClock:
         now = time.monotonic()
         if now < self._next or not self._held.requests:
             return []
-        self._next = now + INTERVAL
+        self._next = now + min(MOST, INTERVAL + PER_TASK * len(self._held.requests))
         due: list[Any] = self._aged_runs(now)
         for rid, req in self._held.requests.items():
             if rid in self._held.growing:

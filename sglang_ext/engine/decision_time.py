@@ -12,7 +12,8 @@ from sglang_ext.engine.step_meter import StepMeter
 class DecisionTime:
     """Counts what the extension adds to each step with something to run: taking in outputs, growing prompts, planning.
 
-    Read from this process's clock, and never decided by.
+    Not in it: taking the pieces out of a batch that has run, as SGLang does with its own chunk. Read from this
+    process's clock, and never decided by.
     """
 
     def __init__(self) -> None:

@@ -160,14 +160,14 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
 
     def get_next_batch_to_run(self, running_batch: Any, last_batch: Any) -> Any:
         planner, decisions = self.held.planner, self.held.decisions
-        with decisions.counted():
-            planner.take_over_chunked(last_batch)
-            # Also when no task is left: a withdrawn one may have a piece in the last batch.
-            early_kv.absorb(self, last_batch)
-            present = bool(self.held)
-            if present:
+        planner.take_over_chunked(last_batch)
+        # Also when no task is left: a withdrawn one may have a piece in the last batch.
+        early_kv.absorb(self, last_batch)
+        present = bool(self.held)
+        if present:
+            with decisions.counted():
                 self.held.begin_step(running_batch, last_batch)
-        if not present:
+        else:
             decisions.end_step(ran=False)
             return super().get_next_batch_to_run(running_batch, last_batch)
         mixed = self.is_mixed_chunk

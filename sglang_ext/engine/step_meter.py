@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from sglang_ext.policy.cost_model import Load
-from sglang_ext.policy.snapshot import Decode
 from sglang_ext.policy.step_times import StepTimes
+
+# Steps that are learned from at once: what runs after a forward finds nothing in the processor's caches, so that
+# the first of them costs as much as all others.
+TOGETHER = 8
 
 
 class StepMeter:
@@ -24,6 +28,7 @@ class StepMeter:
         self._lag = lag
         self._launched: deque[Load | None] = deque(maxlen=lag + 1)
         self._last_s: float | None = None
+        self._measured: list[tuple[Load, float]] = []
         self.steps = 0
         self.seconds = 0.0
 
@@ -34,8 +39,15 @@ class StepMeter:
             seconds = now_s - self._last_s
             self.steps += 1
             self.seconds += seconds
-            self.times.observe(load, seconds)
+            self._measured.append((load, seconds))
+            if len(self._measured) == TOGETHER:
+                self._learn()
         self._last_s = now_s
+
+    def _learn(self) -> None:
+        for load, seconds in self._measured:
+            self.times.observe(load, seconds)
+        self._measured.clear()
 
     def launch(self, load: Load | None) -> None:
         """The step launches this; None: nothing, and the scheduler may sleep."""
@@ -45,16 +57,16 @@ class StepMeter:
             self._launched.append(load)
 
 
-def load_of(batch: Any, decodes: tuple[Decode, ...]) -> Load | None:
-    """What a batch of SGLang's does; None if there is no batch.
-
-    Args:
-        decodes: the rows that would decode in this step.
-    """
+def load_of(batch: Any) -> Load | None:
+    """What a batch of SGLang's does; None if there is no batch."""
     if batch is None:
         return None
     if not batch.forward_mode.is_extend():
-        return Load.of(decodes)
-    decoding = {req.rid for req in batch.decoding_reqs or ()}
-    pieces = ((req.prefix_len, req.extend_len) for req in batch.reqs if req.rid not in decoding)
-    return Load.of((decode for decode in decodes if decode.rid in decoding), pieces)
+        return _decoding(batch.reqs)
+    rows = batch.decoding_reqs or ()
+    decoding = set(map(id, rows))
+    return _decoding(rows).with_pieces((r.prefix_len, r.extend_len) for r in batch.reqs if id(r) not in decoding)
+
+
+def _decoding(rows: Sequence[Any]) -> Load:
+    return Load(len(rows), kv=sum(len(req.origin_input_ids) + len(req.output_ids) for req in rows))

@@ -15,7 +15,7 @@ from sglang_ext.engine.step_snapshot import SnapshotMaker
 from sglang_ext.policy.cost_model import Load
 from sglang_ext.policy.policy import Policy
 from sglang_ext.policy.preemption import oldest_complete
-from sglang_ext.policy.snapshot import Decode, Plan, Snapshot
+from sglang_ext.policy.snapshot import Plan, Snapshot
 from sglang_ext.policy.step_times import StepTimes
 from sglang_ext.policy.stock import StockPolicy
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Bounded by SGLang's own chunk size alone.
 UNBOUNDED = 1 << 30
+_NOTHING = Plan()
 
 
 class StepPlanner:
@@ -50,7 +51,7 @@ class StepPlanner:
         self._allowances: dict[str, int] = {}
         self._queue: list[Any] = []
         self._offered: set[int] = set()
-        self._decodes: tuple[Decode, ...] = ()
+        self._beside_decodes = False
         self._ran_alone = False
 
     def step_s(self) -> float:
@@ -83,24 +84,24 @@ class StepPlanner:
         self.held.objectives.step_s = self.step_s()
         queue = self.scheduler.waiting_queue
         snapshot = self.snapshots.make(running_batch, last_batch, self.short)
-        plan = self._decide(snapshot)
-        for rid in plan.give_up if plan is not None else self._yields(snapshot):
+        plan = _NOTHING if snapshot is None else self._decide(snapshot)
+        for rid in plan.give_up if plan is not None else self._yields():
             self.give_up(rid)
         if self.short or plan is not None:
             running_batch.batch_is_full = False
         self.short = False
-        self._decodes = snapshot.decodes
+        ready, decodes = (snapshot.ready, snapshot.decodes) if snapshot is not None else ((), ())
+        self._beside_decodes = bool(decodes)
         self._queue = list(queue)
         self.planned = plan is not None
         if plan is None:
-            self._allowances, self.alone = {}, False
-            pieces = [req for each in snapshot.ready if (req := self._in_pieces(each.rid)) is not None]
+            pieces = [req for each in ready if (req := self._in_pieces(each.rid)) is not None]
             queue[:] = [*_complete(pieces, True), *queue, *_complete(pieces, False)]
             return
         self._allowances = {piece.rid: piece.tokens for piece in plan.pieces}
         self.alone = plan.alone
         # Where prefill cannot share a step with the decodes, they take turns.
-        waits = self._ran_alone and bool(snapshot.decodes)
+        waits = self._ran_alone and self._beside_decodes
         offered = [] if waits else self._requests([p.rid for p in plan.pieces if p.rid not in plan.give_up])
         # What SGLang's queue has beside our requests is not planned, and goes first.
         queue[:] = [*(req for req in queue if not isinstance(req, PiecewiseRequest)), *offered]
@@ -113,9 +114,9 @@ class StepPlanner:
 
     def end(self, batch: Any) -> None:
         """Back to SGLang's queue as it was, without what was launched in `batch`."""
-        self.meter.launch(load_of(batch, self._decodes))
+        self.meter.launch(load_of(batch))
         prefills = batch is not None and batch.forward_mode.is_extend()
-        self._ran_alone = bool(self.planned and self._decodes and prefills and not batch.decoding_reqs)
+        self._ran_alone = bool(self.planned and self._beside_decodes and prefills and not batch.decoding_reqs)
         queue = self.scheduler.waiting_queue
         if self.planned:
             gone = self._offered.difference(map(id, queue))
@@ -155,10 +156,11 @@ class StepPlanner:
             found.update((req.rid, req) for req in self._queue if req.rid in found and found[req.rid] is None)
         return [req for req in found.values() if req is not None]
 
-    def _yields(self, snapshot: Snapshot) -> Iterable[str]:
+    def _yields(self) -> Iterable[str]:
         """Without a plan one task yields to a prompt without room; the oldest complete one never does."""
-        stays = oldest_complete(snapshot.holding)
-        others = [rid for rid in self.policy.yields_first(snapshot.holding) if rid != stays]
+        holding = self.held.told.holding()
+        stays = oldest_complete(holding)
+        others = [rid for rid in self.policy.yields_first(holding) if rid != stays]
         return others[:1] if self.short else ()
 
 

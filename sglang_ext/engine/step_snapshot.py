@@ -19,22 +19,27 @@ class SnapshotMaker:
         self.held = held
         self.scheduler = held.scheduler
 
-    def make(self, running_batch: Any, last_batch: Any, short: bool) -> Snapshot:
-        """The snapshot of the step that is about to be formed.
+    def make(self, running_batch: Any, last_batch: Any, short: bool) -> Snapshot | None:
+        """The snapshot of the step that is about to be formed; None where there is nothing to decide.
+
+        That is so where nothing can be prefilled, and the KV would be enough for a whole chunk.
 
         Args:
             short: something found no room in the step before.
         """
         scheduler, told = self.scheduler, self.held.told
         ready = told.ready(scheduler.waiting_queue)
-        decodes = self._decodes(running_batch, last_batch)
         chunk = scheduler.chunked_prefill_size or scheduler.max_prefill_tokens
+        kv_free = scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size()
+        if not (ready or short) and kv_free >= chunk + scheduler.max_running_requests * scheduler.page_size:
+            return None
+        decodes = self._decodes(running_batch, last_batch)
         return Snapshot(
             now_s=self.held.now_s,
             ready=ready,
             decodes=decodes,
             holding=told.holding(),
-            kv_free=scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size(),
+            kv_free=kv_free,
             rows_free=self.held.settings.max_held_rows - told.rows,
             seats_free=scheduler.max_running_requests - len(decodes),
             chunk=max(0, chunk - len(decodes)) if scheduler.is_mixed_chunk else chunk,

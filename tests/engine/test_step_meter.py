@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from sglang_ext.engine.objectives import Objectives
-from sglang_ext.engine.step_meter import StepMeter, load_of
+from sglang_ext.engine.step_meter import TOGETHER, StepMeter, load_of
 from sglang_ext.latency_bound import read_bound
 from sglang_ext.policy.cost_model import CostModel, Load
-from sglang_ext.policy.snapshot import Decode
 from sglang_ext.policy.step_times import StepTimes
 
 ROW, MIXED = Load(rows=1), Load(rows=1, tokens=16)
@@ -28,6 +27,16 @@ class Observer(StepTimes):
         self.seen.append((load, round(seconds, 6)))
 
 
+def learned(times: Observer, meter: StepMeter) -> list[tuple[Load, float]]:
+    """What has been learned once there was enough to learn from."""
+    assert times.seen == []
+    for second in range(TOGETHER + 2):
+        meter.tick(1000.0 + second)
+        meter.launch(ROW)
+    assert len(times.seen) == TOGETHER
+    return times.seen
+
+
 @pytest.mark.parametrize(
     ("lag", "seen"), [(0, [(ROW, 1.0), (MIXED, 2.0), (ROW, 4.0)]), (1, [(ROW, 2.0), (MIXED, 4.0)])]
 )
@@ -37,8 +46,8 @@ def test_a_step_has_the_time_in_which_it_runs(lag: int, seen: list[tuple[Load, f
     for now, load in ((0.0, ROW), (1.0, MIXED), (3.0, ROW), (7.0, ROW)):
         meter.tick(now)
         meter.launch(load)
-    assert times.seen == seen
     assert (meter.steps, meter.seconds) == (len(seen), sum(seconds for _, seconds in seen))
+    assert learned(times, meter)[: len(seen)] == seen
 
 
 def test_idle_time_is_nobodys() -> None:
@@ -47,22 +56,23 @@ def test_idle_time_is_nobodys() -> None:
     for now, load in ((0.0, ROW), (1.0, None), (50.0, ROW), (None, ROW), (60.0, ROW), (61.0, ROW)):
         meter.tick(now)
         meter.launch(load)
-    assert times.seen == [(ROW, 1.0), (ROW, 1.0)]
+    assert meter.steps == 2
+    assert learned(times, meter)[:2] == [(ROW, 1.0), (ROW, 1.0)]
 
 
 def test_the_load_of_a_mixed_batch() -> None:
-    decodes = (Decode("a", "a", 100), Decode("b", "b", 50))
-    row, chunk = SimpleNamespace(rid="a"), SimpleNamespace(rid="c", prefix_len=10, extend_len=4)
+    rows = [SimpleNamespace(origin_input_ids=[0] * known, output_ids=[0] * new) for known, new in ((90, 10), (49, 1))]
+    chunk = SimpleNamespace(prefix_len=10, extend_len=4)
 
     def batch(extend: bool, **fields: Any) -> Any:
         return SimpleNamespace(forward_mode=SimpleNamespace(is_extend=lambda: extend), **fields)
 
-    assert load_of(None, decodes) is None
-    assert load_of(batch(False), decodes) == Load(rows=2, kv=150)
-    mixed = batch(True, reqs=[chunk, row], decoding_reqs=[row])
-    assert load_of(mixed, decodes) == Load.of(decodes[:1], [(10, 4)])
+    assert load_of(None) is None
+    assert load_of(batch(False, reqs=rows)) == Load(rows=2, kv=150)
+    mixed = batch(True, reqs=[chunk, rows[0]], decoding_reqs=rows[:1])
+    assert load_of(mixed) == Load(rows=1, kv=100).plus(10, 4)
     alone = batch(True, reqs=[chunk], decoding_reqs=None)
-    assert load_of(alone, decodes) == Load.of((), [(10, 4)])
+    assert load_of(alone) == Load().plus(10, 4)
 
 
 @pytest.mark.parametrize(
