@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 _TASKS = Path("/proc/self/task")
@@ -21,7 +22,10 @@ def load_sglang() -> None:
     fresh, collecting = "torch" not in sys.modules, gc.isenabled()
     gc.disable()
     try:
-        from sglang.srt.entrypoints.engine import Engine  # noqa: F401
+        with warnings.catch_warnings():
+            # Its parts for other devices say that this one is none of theirs.
+            warnings.simplefilter("ignore", UserWarning)
+            from sglang.srt.entrypoints.engine import Engine  # noqa: F401
     finally:
         # To the oldest generation, unseen.
         gc.freeze()

@@ -91,6 +91,8 @@ class StepPlanner:
             running_batch.batch_is_full = False
         self.short = False
         ready, decodes = (snapshot.ready, snapshot.decodes) if snapshot is not None else ((), ())
+        if plan is not None and ready and not (plan.pieces or plan.give_up):
+            self.snapshots.pass_over(ready)
         self._beside_decodes = bool(decodes)
         self._queue = list(queue)
         self.planned = plan is not None

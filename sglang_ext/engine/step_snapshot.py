@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_ext.engine.piecewise_request import PiecewiseRequest
 from sglang_ext.engine.task_request import TaskRequest
-from sglang_ext.policy.snapshot import Decode, Snapshot
+from sglang_ext.policy.snapshot import Decode, Prefill, Snapshot
 
 if TYPE_CHECKING:
     from sglang_ext.engine.held_tasks import HeldTasks
@@ -18,11 +18,13 @@ class SnapshotMaker:
     def __init__(self, held: HeldTasks) -> None:
         self.held = held
         self.scheduler = held.scheduler
+        self._passed_over: tuple[Prefill, ...] = ()
 
     def make(self, running_batch: Any, last_batch: Any, short: bool) -> Snapshot | None:
         """The snapshot of the step that is about to be formed; None where there is nothing to decide.
 
-        That is so where nothing can be prefilled, and the KV would be enough for a whole chunk.
+        That is so where nothing can be prefilled, or what was passed over, and the KV would be enough for a whole
+        chunk.
 
         Args:
             short: something found no room in the step before.
@@ -31,7 +33,9 @@ class SnapshotMaker:
         ready = told.ready(scheduler.waiting_queue)
         chunk = scheduler.chunked_prefill_size or scheduler.max_prefill_tokens
         kv_free = scheduler.token_to_kv_pool_allocator.available_size() + scheduler.tree_cache.evictable_size()
-        if not (ready or short) and kv_free >= chunk + scheduler.max_running_requests * scheduler.page_size:
+        # What is told is the very same tuple as long as nothing happened to any of these prompts.
+        idle = not short and (not ready or ready is self._passed_over)
+        if idle and kv_free >= chunk + scheduler.max_running_requests * scheduler.page_size:
             return None
         decodes = self._decodes(running_batch, last_batch)
         return Snapshot(
@@ -46,6 +50,11 @@ class SnapshotMaker:
             page=scheduler.page_size,
             short=short,
         )
+
+    def pass_over(self, ready: tuple[Prefill, ...]) -> None:
+        """A plan takes nothing of these: if each is too little for a piece, none is asked for before more is known."""
+        if all(not prefill.complete and prefill.pending < prefill.weight for prefill in ready):
+            self._passed_over = ready
 
     def _decodes(self, running_batch: Any, last_batch: Any) -> tuple[Decode, ...]:
         """Rows that decode next: after a prefill or a mixed step SGLang merges the last batch in later."""

@@ -25,7 +25,7 @@ from sglang_ext.policy.cost_model import CostModel
 from sglang_ext.settings import EngineSettings
 from sglang_ext.tasks.hint import Known, OutputHole, TaskHint, envelope, new_run_id, request_id
 
-VOCAB, POOL, CHUNK = 1000, 1_000_000, 512
+VOCAB, POOL, CHUNK, WEIGHT = 1000, 1_000_000, 512, 16
 CPU = CostModel(fixed=0.042, row=0.0015, token=0.00135)
 
 
@@ -140,7 +140,7 @@ def chain(tasks: int, known: int, length: int, first: int) -> list[tuple[list[Kn
     found: list[tuple[list[Known | OutputHole], int]] = []
     for index in range(tasks):
         ids = [(first + 7 * index + i * i) % VOCAB for i in range(known)]
-        late: list[Known | OutputHole] = [OutputHole(task=f"t{index - 1}", weight=16), Known(ids=[1, 2, 3, 4, 5])]
+        late: list[Known | OutputHole] = [OutputHole(task=f"t{index - 1}", weight=WEIGHT), Known(ids=[1, 2, 3, 4, 5])]
         found.append(([Known(ids=ids), *(late if index else [])], length))
     return found
 

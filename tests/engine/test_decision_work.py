@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from sglang_ext.policy.snapshot import Plan, Snapshot
 from sglang_ext.policy.step_times import REFIT
-from tests.engine.stepped import Stepped, chain
+from tests.engine.stepped import WEIGHT, Stepped, chain
 
 POLICIES = ("budget", "deadline", "paper")
 OBJECTIVES = {"slo_ttft": "40x", "slo_tbt": "3x"}
 # As many steps as the cost model is fitted anew after, so that each count has one fit.
 ROWS, STEPS = 8, REFIT
 # Bytecodes of a step beside 8 rows and their readers, for each row more, its reader's pieces included, and for each
-# task more that waits: as they are now, and a good part more. All ready prompts count in what `deadline` asks for;
-# beside few waiting tasks some steps have nothing to decide.
-FOR_STEP, FOR_ROW, FOR_WAITING = 14_000, 800, {"budget": 5, "deadline": 45, "paper": 12}
+# task more that waits: as they are now, and a good part more. All ready prompts count in what `deadline` asks for.
+FOR_STEP, FOR_ROW, FOR_WAITING = 14_000, 800, {"budget": 5, "deadline": 20, "paper": 5}
 
 
 class Counter:
@@ -79,3 +79,27 @@ def test_work_per_decoding_row_is_bounded(monkeypatch: pytest.MonkeyPatch, polic
     print(f"\n{policy}: {few:.0f} operations beside 8 rows, {many:.0f} beside 24: {(many - few) / 16:.0f} per row")
     assert (many - few) / 16 < FOR_ROW
     assert few < FOR_STEP
+
+
+@pytest.mark.parametrize("policy", ["deadline", "paper"])
+def test_a_policy_is_asked_where_there_is_something_to_decide(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    """While an output grows by less than a piece, each step is the one before."""
+    stepped = Stepped(monkeypatch, 1, policy=policy, **OBJECTIVES)
+    _, reader = stepped.submit(chain(2, 24, 200, 0))
+    planner, asked = stepped.held.planner, 0
+    plan = planner.policy.plan
+
+    def count(snapshot: Snapshot) -> Plan | None:
+        nonlocal asked
+        asked += 1
+        return plan(snapshot)
+
+    monkeypatch.setattr(planner.policy, "plan", count)
+    for _ in range(STEPS):
+        stepped.step()
+    asked, known = 0, len(reader.task.prompt)
+    for _ in range(4 * WEIGHT):
+        stepped.step()
+    assert len(reader.task.prompt) - known >= 3 * WEIGHT
+    assert reader.prefix_len >= len(reader.task.prompt) - 2 * WEIGHT
+    assert 3 <= asked <= 3 * 4

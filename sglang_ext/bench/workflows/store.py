@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,8 @@ from sglang_ext.bench.workflows.cell import Cell, CellKey
 from sglang_ext.driver.errors import InputError
 
 _SETTINGS = "settings.json"
+# Names of other files have fewer.
+_CELL_PARTS = 2
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -28,6 +31,7 @@ class CellStore:
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
+        self.settings = settings
         file = folder / _SETTINGS
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -43,6 +47,25 @@ class CellStore:
                 f"--output {folder} holds a measurement with other settings ({differing}); name another folder, or "
                 "repeat that measurement's options to go on with it"
             )
+
+    @classmethod
+    def found(cls, folder: Path) -> CellStore:
+        """A measurement that there is. Raises InputError if the folder holds none."""
+        try:
+            settings = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+            if not isinstance(settings, dict):
+                raise ValueError(f"{_SETTINGS} is no object")
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{folder} holds no measurement ({error}); name the folder of `grape bench workflows --output FOLDER`"
+            ) from None
+        return cls(folder, settings)
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, in the order of their files' names. Raises InputError if a file holds something else."""
+        for file in sorted(self.folder.glob("*.json")):
+            if len(file.stem.split(".")) > _CELL_PARTS and (cell := self.load(file.stem, Cell)) is not None:
+                yield cell
 
     def has(self, key: CellKey) -> bool:
         return (self.folder / f"{self._name(key)}.json").exists()
