@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import click
 
@@ -38,7 +38,18 @@ def reported() -> Iterator[None]:
 
 def answer_sigterm() -> None:
     """Let SIGTERM end this process as Ctrl-C does: the processes that it started are ended."""
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell has started it in the background. Ctrl-C stays without effect, but asyncio takes no interrupt
+        # where it is ignored.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, frame)
 
 
 def warn(message: str) -> None:

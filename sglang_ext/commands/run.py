@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,7 @@ from grape_dsl.cli.python_program import ProgramError
 from grape_dsl.compiler import CompiledWorkflow
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.commands.engine_profile import profile_line
-from sglang_ext.commands.failures import reported, warn
+from sglang_ext.commands.failures import answer_sigterm, reported, warn
 from sglang_ext.commands.model_progress import fetch_embedded_model
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
 from sglang_ext.commands.run_progress import RunProgress
@@ -104,7 +102,7 @@ def run(
 
     Exit codes: 0 done, 1 the program has errors or a run failed, 2 wrong usage or input, 3 engine, 130 Ctrl-C.
     """
-    signal.signal(signal.SIGTERM, _terminated)
+    answer_sigterm()
     for unknown in unknown_settings():
         warn(unknown)
     with reported():
@@ -207,8 +205,3 @@ def _compiled(file: str, edge_weight: int) -> CompiledWorkflow:
         return compile_program(file, edge_weight=edge_weight)
     except ProgramError as error:
         raise InputError(str(error)) from None
-
-
-def _terminated(*_: object) -> None:
-    """End as after Ctrl-C: requests aborted, processes ended."""
-    os.kill(os.getpid(), signal.SIGINT)

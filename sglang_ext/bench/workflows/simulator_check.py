@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -35,7 +35,7 @@ from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.cost_fit import Sample, fit
 from sglang_ext.settings import Streaming
 
-KIND = "grape.bench.simulator/1"
+KIND: Literal["grape.bench.simulator/1"] = "grape.bench.simulator/1"
 # Of a fit that takes time by their number.
 _MOST_STEPS = 4000
 _BUILT_IN, _POISSON = "built in", "poisson"
@@ -204,7 +204,7 @@ def _samples(cells: Iterable[Cell]) -> list[Sample]:
     return [Sample(load_of(step), step.seconds) for step in steps]
 
 
-def _pairs(measured: RunSet, repeated: RunSet) -> Mapping[str, Pair]:
+def _pairs(measured: RunSet, repeated: RunSet) -> dict[str, Pair]:
     return {
         name: Pair(measured=figure.value(measured), simulated=figure.value(repeated))
         for name, figure in FIGURES.items()

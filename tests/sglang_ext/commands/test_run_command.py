@@ -210,8 +210,11 @@ CTRL_C = """
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c(tokenizer_path: Path, folder: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "background"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)]
+)
+def test_ctrl_c(tokenizer_path: Path, folder: Path, number: signal.Signals, background: bool) -> None:
+    """Also where a shell has started it in the background, with Ctrl-C ignored."""
     root = Path(__file__).parents[3]
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(CTRL_C), str(tokenizer_path), str(folder / "pair.flow")],
@@ -220,6 +223,7 @@ def test_ctrl_c(tokenizer_path: Path, folder: Path, number: signal.Signals) -> N
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
         text=True,
+        preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if background else None,
     )
     assert process.stdout is not None and process.stderr is not None
     shown = process.stdout.read(len("answer:\nbegin"))
