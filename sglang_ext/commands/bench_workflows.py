@@ -74,6 +74,9 @@ _OWN_FLAGS = (
 )
 @click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Of each cell.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="In which the runs of a cell arrive.")
+@click.option(
+    "--minutes", type=click.FloatRange(0, min_open=True), metavar="N", help="What would end later is not begun."
+)
 @click.option("--natural-stops", is_flag=True, help="The model ends its outputs; else all arms have equal lengths.")
 @click.option("--ttft", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True, metavar="STEPS")
 @click.option("--tbt", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, metavar="STEPS")
@@ -121,6 +124,7 @@ def _measure(
     arms: tuple[str, ...],
     repetitions: int | None,
     seconds: float | None,
+    minutes: float | None,
     natural_stops: bool,
     ttft: float,
     tbt: float,
@@ -147,6 +151,7 @@ def _measure(
     setup = EngineSetup(model, flags, _OWN_FLAGS)
     tokenizer = tokenizer_folder(model, instead="Name a folder with the model and its tokenizer with --model.")
     seconds = seconds or chosen.seconds
+    limit_s = chosen.limit_s if minutes is None else 60 * minutes
     settings = {
         "model": model,
         "flags": list(flags),
@@ -173,10 +178,10 @@ def _measure(
             ttft_steps=ttft,
             tbt_steps=tbt,
             in_flight=in_flight or _IN_FLIGHT,
-            limit_s=chosen.limit_s,
+            limit_s=limit_s,
             progress=progress,
         )
-        _show_plan(choice, seconds, bench.calibrated, chosen, console)
+        _show_plan(choice, seconds, bench.calibrated, limit_s, console)
         return Session(bench, choice, model, settings | {"repetitions": choice.repetitions}).run()
 
 
@@ -206,12 +211,12 @@ def _choice(
     )
 
 
-def _show_plan(choice: Choice, seconds: float, calibrated: bool, mode: Mode, console: Console) -> None:
+def _show_plan(choice: Choice, seconds: float, calibrated: bool, limit_s: float, console: Console) -> None:
     plan = time_plan(choice.all_stages(), seconds, calibrated)
     for what, takes in plan:
         console.print(f"{takes / 60:5.1f} min  {what}", highlight=False)
     total = sum(takes for _, takes in plan)
     console.print(
-        f"{total / 60:5.1f} min  in all, about; what is not begun after {mode.limit_s / 60:g} min is left out",
+        f"{total / 60:5.1f} min  in all, about; what is not begun after {limit_s / 60:g} min is left out",
         highlight=False,
     )

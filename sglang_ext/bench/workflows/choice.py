@@ -12,7 +12,7 @@ from sglang_ext.bench.workflows.plan import CLOSED, KNEE, Mode, Place, Stage
 # For the time plan, which is made before the screen has said which ones it leaves.
 _ASSUMED = ("mixed-64/plain", "mixed-128/plain", "mixed-128/prewarm", "interval-4/plain")
 # The first workload at every load; the others, the parts and the closed loop at one, less often.
-_FEW, _BLOCKS = 3, 2
+_FEW, _BLOCKS = 2, 2
 # Parts of Grape have repetitions of their own, so that all arms of that comparison take turns.
 _OF_PARTS = 2
 

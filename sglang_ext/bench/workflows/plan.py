@@ -12,9 +12,9 @@ ModeName = Literal["quick", "screen", "full"]
 
 # Engines that are alive at once; those that are not measured sleep.
 TOGETHER = 4
-# As measured on two cores: an engine's start, an arm's warm-up, and what a cell takes beside the time in which runs
-# arrive.
-START_S, WARM_UP_S, TAIL_S, CALIBRATION_S = 33.0, 10.0, 5.0, 45.0
+# As measured on two cores: an engine's start, an arm's warm-up, what a cell takes beside the time in which runs
+# arrive, and a cell of a closed loop.
+START_S, WARM_UP_S, TAIL_S, CLOSED_S, CALIBRATION_S = 33.0, 10.0, 10.0, 45.0, 75.0
 KNEE, BUSY, HALF, CLOSED = "knee", "busy", "half", "closed"
 NAMED = (HALF, KNEE, BUSY)
 
@@ -37,7 +37,7 @@ class Mode:
 MODES: dict[str, Mode] = {
     "quick": Mode("quick", ("search",), (KNEE,), 3, 20.0, 12 * 60),
     "screen": Mode("screen", ("search", "code", "summary"), (KNEE,), 1, 18.0, 40 * 60),
-    "full": Mode("full", ("search", "code", "summary"), (HALF, KNEE, BUSY), 5, 13.0, 100 * 60),
+    "full": Mode("full", ("search", "code", "summary"), (HALF, KNEE, BUSY), 5, 9.0, 100 * 60),
 }
 
 
@@ -90,7 +90,8 @@ class Stage:
     def estimate_s(self, seconds: float) -> float:
         """How long it takes, about. Args: seconds: in which the runs of a cell arrive."""
         block_s = len(engines(self.arms)) * START_S + len(self.arms) * WARM_UP_S
-        return len(self.block_repetitions()) * block_s + self.cells * (seconds + TAIL_S)
+        cell_s = sum(CLOSED_S if place.load == CLOSED else seconds + TAIL_S for place in self.places)
+        return len(self.block_repetitions()) * block_s + len(self.arms) * self.repetitions * cell_s
 
 
 def time_plan(stages: Sequence[Stage], seconds: float, calibrated: bool) -> list[tuple[str, float]]:

@@ -10,6 +10,8 @@ from sglang_ext.bench.workflows.arms import QUICK, ArmNames
 from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import (
     CALIBRATION_S,
+    CLOSED,
+    CLOSED_S,
     MODES,
     START_S,
     TAIL_S,
@@ -47,6 +49,8 @@ def test_time_counts_starts_and_cells():
     # Four arms on three engines.
     assert stage(5, 2).cells == 4 * 2 * 5
     assert stage(5, 2).estimate_s(20.0) == 2 * (3 * START_S + 4 * WARM_UP_S) + 40 * (20 + TAIL_S)
+    closed = Stage("closed", NAMES.arms(QUICK), (Place("search", CLOSED),), 3)
+    assert closed.estimate_s(20.0) == 3 * START_S + 4 * WARM_UP_S + 12 * CLOSED_S
     plan = time_plan([stage(5, 2)], 20.0, calibrated=False)
     assert [seconds for _, seconds in plan] == [CALIBRATION_S, stage(5, 2).estimate_s(20.0)]
     assert len(time_plan([stage(5, 2)], 20.0, calibrated=True)) == 1
