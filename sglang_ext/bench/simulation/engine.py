@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
@@ -12,6 +13,7 @@ from sglang_ext.bench.simulation.batch import Batch, PiecePlan
 from sglang_ext.bench.simulation.machine import Machine, Overlap
 from sglang_ext.bench.simulation.prefix_cache import PrefixCache
 from sglang_ext.bench.simulation.request import Request
+from sglang_ext.policy.cost_model import Load
 
 # What a step without work waits while requests are open, and how many such steps in a row may form nothing.
 IDLE_S = 0.001
@@ -69,6 +71,8 @@ class Engine:
         self._orders = count()
         self._busy_s = 0.0
         self._idle = 0
+        # Of the steps' scatter; the same draws in each engine.
+        self._random = random.Random(0)
 
     def at(self, time_s: float, what: Callable[[], object]) -> None:
         """Call `what` when the loop looks for new requests at `time_s` or later."""
@@ -138,7 +142,7 @@ class Engine:
 
     def _launch(self, batch: Batch) -> None:
         batch.start_s = max(self.now_s, self._busy_s)
-        batch.end_s = self._busy_s = batch.start_s + self.machine.cost.time(batch.weigh())
+        batch.end_s = self._busy_s = batch.start_s + self._time(batch.weigh())
         load = batch.load
         left_out = len(self.running) - len(batch.rows)
         self.steps.append(
@@ -154,6 +158,10 @@ class Engine:
             self._launch_piece(piece, batch.start_s)
         self.computed += load.tokens
         self.high_water = max(self.high_water, self.cache.used)
+
+    def _time(self, load: Load) -> float:
+        drawn = self.machine.scatter.get(load.regime)
+        return self.machine.cost.time(load) * (self._random.choice(drawn) if drawn else 1.0)
 
     def _launch_piece(self, piece: PiecePlan, start_s: float) -> None:
         request = piece.request

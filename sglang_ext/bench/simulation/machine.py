@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sglang_ext.policy.cost_model import CostModel, Load
@@ -38,6 +39,8 @@ class Machine:
     running: requests that may decode at once.
     client_s: from a token's leaving to the arrival of a request that a client sends because of it.
     context: tokens of context of the unloaded decode step.
+    scatter: measured over modelled times of steps, by regime; each step's time is multiplied with one of them, drawn at
+        random. A policy knows nothing of it. Regimes without any take what F says.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Machine:
     overlap: Overlap = Overlap.DEVICE
     client_s: float = 0.001
     context: int = 512
+    scatter: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def unloaded_s(self) -> float:

@@ -1,4 +1,4 @@
-"""The simulator against a measurement: the same runs simulated, with F of the very steps that were measured."""
+"""The simulator against a measurement: the same runs, with F and the scatter of the steps that were measured."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from sglang_ext.bench.workload.job import Job
 from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.configuration import Configuration
 from sglang_ext.policy.cost_fit import Sample, fit
+from sglang_ext.policy.cost_model import CostModel
 from sglang_ext.settings import Streaming
 
 KIND: Literal["grape.bench.simulator/1"] = "grape.bench.simulator/1"
@@ -146,8 +147,9 @@ class SimulatorCheck:
         workload, load = place
         rate = self._rate(workload, load)
         in_flight = None if rate is not None else self.store.settings["in_flight"]
-        model = fit(_samples(cells))
-        machine = replace(machine, cost=model)
+        samples = _samples(cells)
+        model = fit(samples)
+        machine = replace(machine, cost=model, scatter=_scatter(model, samples))
         levels = ServiceLevels(slo.ttft_s, slo.tbt_s)
         names = ArmNames(
             self.store.settings["policy"], self.store.settings["ttft_steps"], self.store.settings["tbt_steps"]
@@ -202,6 +204,14 @@ def _samples(cells: Iterable[Cell]) -> list[Sample]:
     if len(steps) > _MOST_STEPS:
         steps = random.Random(0).sample(steps, _MOST_STEPS)
     return [Sample(load_of(step), step.seconds) for step in steps]
+
+
+def _scatter(model: CostModel, samples: Iterable[Sample]) -> dict[str, list[float]]:
+    """How far single steps are off, by regime: a fit that gives less weight to outliers leaves their time out."""
+    found: dict[str, list[float]] = {}
+    for sample in samples:
+        found.setdefault(sample.load.regime, []).append(sample.seconds / model.time(sample.load))
+    return found
 
 
 def _pairs(measured: RunSet, repeated: RunSet) -> dict[str, Pair]:

@@ -93,6 +93,21 @@ def test_f_is_that_of_the_measured_steps(store: CellStore, tokenizer_path: Path)
     assert place.cost["token"] == pytest.approx(3 * MEASURED.cost["token"], rel=0.05)
 
 
+def test_the_scatter_of_the_steps_is_simulated(store: CellStore, tokenizer_path: Path) -> None:
+    measure(store, tokenizer_path, "knee")
+    scatter = 0.5, 1.0, 1.0, 3.5
+    for cell in list(store.cells()):
+        steps = []
+        for number, step in enumerate(cell.repetition.steps):
+            seconds = step.seconds * scatter[number % 4]
+            steps.append(replace(step, end_s=step.start_s + seconds))
+        repetition = cell.repetition.model_copy(update={"steps": tuple(steps)})
+        store.save_cell(cell.model_copy(update={"repetition": repetition}))
+    (place,) = SimulatorCheck(store, tokenizer_path).run().places
+    assert place.errors["all"] > 0.3
+    assert all(figures["gap mean"].ratio == pytest.approx(1.5, rel=0.2) for figures in place.arms.values())
+
+
 def test_other_inputs_are_refused(store: CellStore, tokenizer_path: Path) -> None:
     measure(store, tokenizer_path, "knee")
     cell = next(store.cells())
