@@ -87,3 +87,8 @@ class LoadResult(BaseModel):
 def with_default(names: Sequence[str]) -> list[str]:
     """Ratios to stock's default need it."""
     return list(dict.fromkeys([DEFAULT, *names]))
+
+
+def rate_text(rate: float | None) -> str:
+    """A load's rate in words. Args: rate: runs per second; None: closed loop."""
+    return "closed loop" if rate is None else f"{rate:g} runs/s"

@@ -13,6 +13,7 @@ from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.bench.numerics.arms import CHUNKS, DTYPES
 from sglang_ext.bench.numerics.prompts import works
 from sglang_ext.bench.numerics.record import NumericsRecord
+from sglang_ext.bench.workload.items import NO_FOLDER
 from sglang_ext.commands.bench_numerics_table import show
 from sglang_ext.commands.bench_progress import BenchProgress
 from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
@@ -96,7 +97,7 @@ def _measure(
     runs = works(prompts, folder, encoder, DEFAULT_EDGE_WEIGHT, _NOTE, _ANSWER)
     settings = {
         "prompts": prompts,
-        "inputs": str(folder or "built in"),
+        "inputs": str(folder or NO_FOLDER),
         "streamed": _NOTE,
         "answer": _ANSWER,
         "edge_weight": DEFAULT_EDGE_WEIGHT,

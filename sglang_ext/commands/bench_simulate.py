@@ -21,9 +21,9 @@ from sglang_ext.bench.simulation.machine import Machine, Overlap
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.simulation.rooflines import machine, machine_names, measured
 from sglang_ext.bench.simulation.simulated_arm import PolicyArm, SimulatedArm, all_stock, stock_arm
-from sglang_ext.bench.workload.arrivals import Arrivals, Poisson, Replayed, read_trace
+from sglang_ext.bench.workload.arrivals import POISSON, Arrivals, Poisson, Replayed, read_trace
 from sglang_ext.bench.workload.counting import estimate, tokenizer_count
-from sglang_ext.bench.workload.items import Items
+from sglang_ext.bench.workload.items import NO_FOLDER, Items
 from sglang_ext.bench.workload.job import Job
 from sglang_ext.bench.workload.jobs import JobSource
 from sglang_ext.bench.workload.workloads import WORKLOADS, find
@@ -187,13 +187,13 @@ def _simulate(
                 raise InputError(f"{target.name} cannot run {workload!r} at this load: {error}") from None
     settings = {
         "workload": workload,
-        "inputs": str(folder or "built in"),
+        "inputs": str(folder or NO_FOLDER),
         "chat": chat,
         "seeds": seeds,
         "runs": runs,
         "seconds": seconds,
     }
-    settings |= {"arrivals": str(arrivals or "poisson"), "in_flight": in_flight, "tokens": count.__name__}
+    settings |= {"arrivals": str(arrivals or POISSON), "in_flight": in_flight, "tokens": count.__name__}
     return SimulationRecord(
         machine=asdict(target),
         unloaded_s=target.unloaded_s,

@@ -10,7 +10,8 @@ from rich.progress import Progress
 
 from grape_dsl.cli import ExitCode
 from sglang_ext.bench.simulation.engine import SimulationError
-from sglang_ext.bench.workflows.simulator_check import SimulatorCheck, SimulatorRecord
+from sglang_ext.bench.workflows.simulator_check import SimulatorCheck
+from sglang_ext.bench.workflows.simulator_record import SimulatorRecord
 from sglang_ext.bench.workflows.store import CellStore
 from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.bench_simulator_table import show

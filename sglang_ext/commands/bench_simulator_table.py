@@ -6,7 +6,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from sglang_ext.bench.workflows.simulator_check import Pair, PlaceCheck, SimulatorRecord
+from sglang_ext.bench.load_result import rate_text
+from sglang_ext.bench.workflows.simulator_record import Pair, PlaceCheck, SimulatorRecord
 
 NEAR = 0.1
 _FIGURES = {
@@ -39,7 +40,7 @@ def show(record: SimulatorRecord, console: Console) -> None:
 
 
 def _table(place: PlaceCheck) -> Table:
-    rate = "closed loop" if place.rate is None else f"{place.rate:g} runs/s"
+    rate = rate_text(place.rate)
     table = Table(title=f"{place.workload}, {place.load} ({rate})", title_justify="left", box=SIMPLE)
     table.add_column("arm", no_wrap=True)
     for header in _FIGURES.values():

@@ -18,7 +18,8 @@ from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import CLOSED, MODES, NAMED, Mode, time_plan
 from sglang_ext.bench.workflows.rates import number
 from sglang_ext.bench.workflows.record import WorkflowRecord
-from sglang_ext.bench.workload.arrivals import read_trace
+from sglang_ext.bench.workload.arrivals import POISSON, read_trace
+from sglang_ext.bench.workload.items import NO_FOLDER
 from sglang_ext.bench.workload.workloads import WORKLOADS
 from sglang_ext.commands.bench_html import HTML_OPTION, check_html, write_html
 from sglang_ext.commands.bench_progress import BenchProgress
@@ -155,9 +156,9 @@ def _measure(
     settings = {
         "model": model,
         "flags": list(flags),
-        "inputs": str(folder or "built in"),
+        "inputs": str(folder or NO_FOLDER),
         "chat": chat,
-        "arrivals": str(arrivals or "poisson"),
+        "arrivals": str(arrivals or POISSON),
         "policy": names.policy,
         "ttft_steps": ttft,
         "tbt_steps": tbt,

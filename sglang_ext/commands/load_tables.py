@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sglang_ext.bench.attainment import Attainment
-from sglang_ext.bench.load_result import DEFAULT, ArmFigures, LoadResult
+from sglang_ext.bench.load_result import DEFAULT, ArmFigures, LoadResult, rate_text
 from sglang_ext.bench.run_figures import Gaps
 from sglang_ext.bench.spread import Ratio
 
@@ -61,7 +61,7 @@ class LoadTables:
             console.print(line, highlight=False, markup=False)
 
     def _figures(self, load: LoadResult, every: bool) -> Table:
-        rate = "closed loop" if load.rate is None else f"{load.rate:g} runs/s"
+        rate = rate_text(load.rate)
         table = Table(title=f"{self.mark}{self.title}, {load.load} ({rate})", title_justify="left", box=SIMPLE)
         table.add_column("arm", no_wrap=True)
         for header in _COLUMNS:

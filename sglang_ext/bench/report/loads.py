@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sglang_ext.bench.load_result import LoadResult
+from sglang_ext.bench.load_result import LoadResult, rate_text
 from sglang_ext.bench.report.report import Series
 
 CLOSED = "closed"
@@ -27,7 +27,7 @@ WORKLOADS = {
 
 
 def load_title(workload: str, result: LoadResult) -> str:
-    rate = "closed loop" if result.rate is None else f"{result.rate:g} runs/s"
+    rate = rate_text(result.rate)
     named = result.rate is not None and result.load in LOADS
     return f"{workload}, {result.load} ({rate})" if named else f"{workload}, {rate}"
 

@@ -21,14 +21,13 @@ from sglang_ext.bench.workflows.plan import CLOSED, TAIL_S, Place, Stage
 from sglang_ext.bench.workflows.prepared import Prepared, RunSource
 from sglang_ext.bench.workflows.rates import Rates, find_rate, machine_of
 from sglang_ext.bench.workflows.record import CalibrationRecord
-from sglang_ext.bench.workflows.store import CellStore
+from sglang_ext.bench.workflows.store import CALIBRATION, RATES, CellStore
 
 _WARM_UP_SEED = 8000
 _WARM_UP_RUNS = 2
 _PLAIN = "plain"
 # A cell has so many runs at least, and a closed loop so many for each that is under way.
 _LEAST_RUNS, _CLOSED_ROUNDS = 3, 3
-_CALIBRATION, _RATES = "calibration", "rates"
 
 
 @dataclass
@@ -83,15 +82,15 @@ class WorkflowBench:
 
     @property
     def calibrated(self) -> bool:
-        return self.store.load(_CALIBRATION, CalibrationRecord) is not None
+        return self.store.load(CALIBRATION, CalibrationRecord) is not None
 
     def calibration(self) -> CalibrationRecord:
         """Measured before, or now on an engine of its own. Raises EngineError."""
-        found = self.store.load(_CALIBRATION, CalibrationRecord)
+        found = self.store.load(CALIBRATION, CalibrationRecord)
         if found is None:
             with EngineGroup.start(self.setup, [self.default], self.progress.starting) as group:
                 asyncio.run(self._calibrate(group))
-            found = self.store.load(_CALIBRATION, CalibrationRecord)
+            found = self.store.load(CALIBRATION, CalibrationRecord)
             assert found is not None
         return found
 
@@ -104,12 +103,12 @@ class WorkflowBench:
         """Runs per second; None: a closed loop. Found once, from the calibration alone."""
         if place.load == CLOSED:
             return None
-        rates = self.store.load(_RATES, Rates) or Rates()
-        found = rates.rates.get(place.workload, {}).get(place.load)
+        rates = self.store.load(RATES, Rates) or Rates()
+        found = rates.known(place.workload, place.load)
         if found is None:
             machine = machine_of(self.calibration())
             found = find_rate(place.load, place.workload, self.source, machine, self.slo())
-            self.store.save(_RATES, rates.with_rate(place.workload, place.load, found))
+            self.store.save(RATES, rates.with_rate(place.workload, place.load, found))
         return found
 
     def engine_records(self, arms: Sequence[Arm]) -> dict[str, EngineRecord]:
@@ -139,7 +138,7 @@ class WorkflowBench:
     async def _calibrate_on(self, measurement: Measurement) -> None:
         await self._warm_up(measurement, _PLAIN, WORKLOAD)
         flops = LimitProbe(str(measurement.engine.record.resolved["dtype"])).measure().flops
-        self.store.save(_CALIBRATION, await calibrate(measurement, self.source, flops))
+        self.store.save(CALIBRATION, await calibrate(measurement, self.source, flops))
 
     async def _measure(self, group: EngineGroup, stage: Stage, arms: Sequence[Arm], repetitions: Sequence[int]) -> None:
         async with group.connected() as measurements:
@@ -147,7 +146,7 @@ class WorkflowBench:
                 self.store.save(f"engine.{name}", measurement.engine.record)
             for arm in arms:
                 await self._warm_up(measurements[arm.engine.name], arm.client, stage.places[0].workload)
-            if self.store.load(_CALIBRATION, CalibrationRecord) is None:
+            if self.store.load(CALIBRATION, CalibrationRecord) is None:
                 await self._calibrate_on(measurements[self.default.name])
             for number in repetitions:
                 for place in stage.places:

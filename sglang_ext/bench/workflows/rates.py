@@ -25,6 +25,10 @@ class Rates(BaseModel):
 
     rates: dict[str, dict[str, float]] = {}
 
+    def known(self, workload: str, load: str) -> float | None:
+        """None: not found yet."""
+        return self.rates.get(workload, {}).get(load)
+
     def with_rate(self, workload: str, load: str, rate: float) -> Rates:
         return Rates(rates=self.rates | {workload: {**self.rates.get(workload, {}), load: rate}})
 

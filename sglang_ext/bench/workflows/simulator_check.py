@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.bench.arms import Arm
@@ -23,12 +20,14 @@ from sglang_ext.bench.simulation.simulated_arm import PolicyArm, SimulatedArm, s
 from sglang_ext.bench.workflows.arms import ArmNames
 from sglang_ext.bench.workflows.calibration import load_of
 from sglang_ext.bench.workflows.cell import Cell
-from sglang_ext.bench.workflows.plan import CLOSED
-from sglang_ext.bench.workflows.prepared import RunSource
+from sglang_ext.bench.workflows.plan import CLOSED, Place
+from sglang_ext.bench.workflows.prepared import Prepared, RunSource
 from sglang_ext.bench.workflows.rates import Rates, machine_of, number
 from sglang_ext.bench.workflows.record import CalibrationRecord
-from sglang_ext.bench.workflows.store import CellStore
-from sglang_ext.bench.workload.arrivals import read_trace
+from sglang_ext.bench.workflows.simulator_record import Pair, PlaceCheck, SimulatorRecord
+from sglang_ext.bench.workflows.store import CALIBRATION, RATES, CellStore
+from sglang_ext.bench.workload.arrivals import POISSON, read_trace
+from sglang_ext.bench.workload.items import NO_FOLDER
 from sglang_ext.bench.workload.job import Job
 from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.configuration import Configuration
@@ -36,60 +35,9 @@ from sglang_ext.policy.cost_fit import Sample, fit
 from sglang_ext.policy.cost_model import CostModel
 from sglang_ext.settings import Streaming
 
-KIND: Literal["grape.bench.simulator/1"] = "grape.bench.simulator/1"
 # Of a fit that takes time by their number.
 _MOST_STEPS = 4000
-_BUILT_IN, _POISSON = "built in", "poisson"
 _SETTINGS = {"arrivals", "chat", "in_flight", "inputs", "natural_stops", "policy", "tbt_steps", "ttft_steps"}
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Pair(_Model):
-    """One figure, in seconds."""
-
-    measured: float
-    simulated: float
-
-    @property
-    def ratio(self) -> float | None:
-        """Simulated over measured; None where nothing was measured."""
-        return self.simulated / self.measured if self.measured else None
-
-
-class PlaceCheck(_Model):
-    """One workload at one load.
-
-    Args:
-        rate: runs per second; None: closed loop.
-        runs: of each arm.
-        cost, errors: F, fitted to the steps of all arms here, and its mean relative error on those held out.
-        arms: per arm its figures by name.
-    """
-
-    workload: str
-    load: str
-    rate: float | None
-    runs: int
-    cost: dict[str, float]
-    errors: dict[str, float]
-    arms: dict[str, dict[str, Pair]]
-
-
-class SimulatorRecord(_Model):
-    """Args:
-    unloaded_s: u, as the measurement had it.
-    client_s: from a token's step to the arrival of a request that a client sends because of it.
-    settings: those of the measurement.
-    """
-
-    kind: Literal["grape.bench.simulator/1"] = KIND
-    unloaded_s: float
-    client_s: float
-    settings: dict[str, Any]
-    places: list[PlaceCheck]
 
 
 @dataclass
@@ -109,6 +57,7 @@ class SimulatorCheck:
     tokenizer: Path
     advance: Callable[[str], None] = lambda _: None
     _source: RunSource = field(init=False)
+    _prepared: dict[tuple[str, str, int, int], Prepared] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         settings = self.store.settings
@@ -119,14 +68,14 @@ class SimulatorCheck:
         inputs, arrivals = settings["inputs"], settings["arrivals"]
         self._source = RunSource(
             self.tokenizer,
-            None if inputs == _BUILT_IN else Path(inputs),
+            None if inputs == NO_FOLDER else Path(inputs),
             settings["chat"],
-            None if arrivals == _POISSON else read_trace(Path(arrivals)),
+            None if arrivals == POISSON else read_trace(Path(arrivals)),
         )
 
     def run(self) -> SimulatorRecord:
         """Raises InputError if the inputs have changed since, SimulationError if an arm leaves work undone."""
-        calibration = self.store.load("calibration", CalibrationRecord)
+        calibration = self.store.load(CALIBRATION, CalibrationRecord)
         cells = list(self.store.cells())
         if calibration is None or not cells:
             raise InputError(f"{self.store.folder} has no finished cell; measure with `grape bench workflows --output`")
@@ -135,25 +84,25 @@ class SimulatorCheck:
         slo = Slo(settings["ttft_steps"] * u, settings["tbt_steps"] * u)
         late = median(second for cell in cells for second in cell.late)
         machine = replace(machine_of(calibration), client_s=late + calibration.client_request_s)
-        places = dict.fromkeys((cell.key.workload, cell.key.load) for cell in cells)
+        places: dict[Place, list[Cell]] = {}
+        for cell in cells:
+            places.setdefault(Place(cell.key.workload, cell.key.load), []).append(cell)
         return SimulatorRecord(
             unloaded_s=u,
             client_s=machine.client_s,
             settings=settings,
-            places=[self._place(place, [c for c in cells if _place_of(c) == place], machine, slo) for place in places],
+            places=[self._place(place, own, machine, slo) for place, own in places.items()],
         )
 
-    def _place(self, place: tuple[str, str], cells: Sequence[Cell], machine: Machine, slo: Slo) -> PlaceCheck:
-        workload, load = place
-        rate = self._rate(workload, load)
-        in_flight = None if rate is not None else self.store.settings["in_flight"]
+    def _place(self, place: Place, cells: Sequence[Cell], machine: Machine, slo: Slo) -> PlaceCheck:
+        settings = self.store.settings
+        rate = self._rate(place)
+        in_flight = None if rate is not None else settings["in_flight"]
         samples = _samples(cells)
         model = fit(samples)
         machine = replace(machine, cost=model, scatter=_scatter(model, samples))
         levels = ServiceLevels(slo.ttft_s, slo.tbt_s)
-        names = ArmNames(
-            self.store.settings["policy"], self.store.settings["ttft_steps"], self.store.settings["tbt_steps"]
-        )
+        names = ArmNames(settings["policy"], settings["ttft_steps"], settings["tbt_steps"])
         arms: dict[str, dict[str, Pair]] = {}
         by_arm: dict[str, list[Cell]] = {}
         for cell in cells:
@@ -162,26 +111,33 @@ class SimulatorCheck:
             arm = simulated(names.arm(name))
             repeated = [simulate(self._jobs(cell, rate), machine, arm, slo, in_flight).runs for cell in own]
             arms[name] = _pairs(RunSet([c.repetition.runs for c in own], levels), RunSet(repeated, levels))
-            self.advance(f"{workload}, {load}, {name}")
+            self.advance(f"{place.workload}, {place.load}, {name}")
         values = model.as_dict()
         errors = values.pop("errors")
         runs = sum(len(cell.repetition.runs) for cell in next(iter(by_arm.values())))
-        return PlaceCheck(workload=workload, load=load, rate=rate, runs=runs, cost=values, errors=errors, arms=arms)
+        return PlaceCheck(
+            workload=place.workload, load=place.load, rate=rate, runs=runs, cost=values, errors=errors, arms=arms
+        )
 
-    def _rate(self, workload: str, load: str) -> float | None:
-        if load == CLOSED:
+    def _rate(self, place: Place) -> float | None:
+        if place.load == CLOSED:
             return None
-        known = (self.store.load("rates", Rates) or Rates()).rates.get(workload, {})
-        return known[load] if load in known else number(load)
+        known = (self.store.load(RATES, Rates) or Rates()).known(place.workload, place.load)
+        return number(place.load) if known is None else known
 
-    def _jobs(self, cell: Cell, rate: float | None) -> list[Job]:
-        key = cell.key
-        jobs = self._source.jobs(key.workload, rate, len(cell.repetition.runs), key.repetition)
-        if self._source.prepare(jobs).digest != cell.prompts:
+    def _jobs(self, cell: Cell, rate: float | None) -> Sequence[Job]:
+        key, runs = cell.key, len(cell.repetition.runs)
+        # All arms have the same.
+        which = key.workload, key.load, key.repetition, runs
+        if which not in self._prepared:
+            jobs = self._source.jobs(key.workload, rate, runs, key.repetition)
+            self._prepared[which] = self._source.prepare(jobs)
+        prepared = self._prepared[which]
+        if prepared.digest != cell.prompts:
             raise InputError(
                 f"the runs of the cell ({key}) cannot be made again: its inputs, its tokenizer or Grape have changed"
             )
-        return jobs
+        return prepared.jobs
 
 
 def simulated(arm: Arm) -> SimulatedArm:
@@ -193,10 +149,6 @@ def simulated(arm: Arm) -> SimulatedArm:
     streaming = arm.engine.streaming if arm.client == "held" else Streaming.OFF
     assert streaming is not None
     return PolicyArm(environment["GRAPE_POLICY"], Configuration(off=off), streaming, DEFAULT_EDGE_WEIGHT, arm.name)
-
-
-def _place_of(cell: Cell) -> tuple[str, str]:
-    return cell.key.workload, cell.key.load
 
 
 def _samples(cells: Iterable[Cell]) -> list[Sample]:

@@ -13,6 +13,8 @@ from sglang_ext.bench.workflows.cell import Cell, CellKey
 from sglang_ext.driver.errors import InputError
 
 _SETTINGS = "settings.json"
+CALIBRATION, RATES = "calibration", "rates"
+"""Names of what a measurement has beside its cells."""
 # Names of other files have fewer.
 _CELL_PARTS = 2
 Model = TypeVar("Model", bound=BaseModel)

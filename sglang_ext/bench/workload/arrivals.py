@@ -11,6 +11,9 @@ from typing import Protocol
 
 from sglang_ext.driver.errors import InputError
 
+POISSON = "poisson"
+"""What records call arrivals that are no trace's."""
+
 
 class Arrivals(Protocol):
     def times(self, jobs: int, seed: int) -> list[float]:

@@ -11,6 +11,8 @@ from typing import Any
 from sglang_ext.driver.errors import InputError
 
 BUILT_IN = Path(__file__).parent / "data"
+NO_FOLDER = "built in"
+"""What records call the inputs that come with the package."""
 
 
 @dataclass(frozen=True, slots=True)

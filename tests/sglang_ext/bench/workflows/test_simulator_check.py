@@ -11,13 +11,14 @@ from click.testing import CliRunner
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.simulate import simulate
 from sglang_ext.bench.workflows.arms import ArmNames
-from sglang_ext.bench.workflows.cell import Cell, CellKey
 from sglang_ext.bench.workflows.prepared import RunSource
 from sglang_ext.bench.workflows.rates import Rates, machine_of
-from sglang_ext.bench.workflows.simulator_check import SimulatorCheck, SimulatorRecord, simulated
+from sglang_ext.bench.workflows.simulator_check import SimulatorCheck, simulated
+from sglang_ext.bench.workflows.simulator_record import SimulatorRecord
 from sglang_ext.bench.workflows.store import CellStore
 from sglang_ext.commands.bench_simulator import bench_simulator
 from sglang_ext.driver.errors import InputError
+from tests.sglang_ext.bench.workflows.cells import cell
 from tests.sglang_ext.bench.workflows.test_results import CALIBRATION
 
 ARMS = ("grape", "grape-deadlines", "mixed-128/prewarm")
@@ -56,21 +57,8 @@ def measure(store: CellStore, tokenizer: Path, load: str, repetitions: int = 1, 
         for number in range(1, repetitions + 1):
             jobs = source.jobs("code", None if closed else RATE, 3, number)
             done = simulate(jobs, machine, simulated(names.arm(name)), slo, 2 if closed else None)
-            store.save_cell(
-                Cell(
-                    key=CellKey(arm=name, workload="code", load=load, repetition=number),
-                    repetition=done,
-                    seconds=1.0,
-                    plan_s=0.0,
-                    operations=0.0,
-                    distinct=1,
-                    late=(LATE_S,),
-                    client_s=0.0,
-                    others_s=None,
-                    prompts=source.prepare(jobs).digest,
-                    outputs=(),
-                )
-            )
+            own = cell(name, "code", load, number, prompts=source.prepare(jobs).digest)
+            store.save_cell(own.model_copy(update={"repetition": done, "late": (LATE_S,)}))
 
 
 @pytest.mark.parametrize("load", ["knee", "closed"])
@@ -96,13 +84,13 @@ def test_f_is_that_of_the_measured_steps(store: CellStore, tokenizer_path: Path)
 def test_the_scatter_of_the_steps_is_simulated(store: CellStore, tokenizer_path: Path) -> None:
     measure(store, tokenizer_path, "knee")
     scatter = 0.5, 1.0, 1.0, 3.5
-    for cell in list(store.cells()):
+    for own in list(store.cells()):
         steps = []
-        for number, step in enumerate(cell.repetition.steps):
+        for number, step in enumerate(own.repetition.steps):
             seconds = step.seconds * scatter[number % 4]
             steps.append(replace(step, end_s=step.start_s + seconds))
-        repetition = cell.repetition.model_copy(update={"steps": tuple(steps)})
-        store.save_cell(cell.model_copy(update={"repetition": repetition}))
+        repetition = own.repetition.model_copy(update={"steps": tuple(steps)})
+        store.save_cell(own.model_copy(update={"repetition": repetition}))
     (place,) = SimulatorCheck(store, tokenizer_path).run().places
     assert place.errors["all"] > 0.3
     assert all(figures["gap mean"].ratio == pytest.approx(1.5, rel=0.2) for figures in place.arms.values())
@@ -110,8 +98,8 @@ def test_the_scatter_of_the_steps_is_simulated(store: CellStore, tokenizer_path:
 
 def test_other_inputs_are_refused(store: CellStore, tokenizer_path: Path) -> None:
     measure(store, tokenizer_path, "knee")
-    cell = next(store.cells())
-    store.save_cell(cell.model_copy(update={"prompts": "others"}))
+    own = next(store.cells())
+    store.save_cell(own.model_copy(update={"prompts": "others"}))
     with pytest.raises(InputError, match="cannot be made again"):
         SimulatorCheck(store, tokenizer_path).run()
 
