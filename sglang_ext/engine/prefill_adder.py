@@ -45,6 +45,11 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         if fixed > 0 and not req.prompt_complete:
             # The fixed text ends a piece, so that it is published for others as soon as it is computed.
             allowed = min(allowed, fixed)
+        if req.kv.holds_kv:
+            fitting = min(allowed, self._free(req))
+            if fitting <= 0 < allowed:
+                return self._finds_no_kv(req)
+            allowed = fitting
         if allowed <= 0:
             return AddReqResult.CONTINUE
         limit = allowed
@@ -64,13 +69,27 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
             # SGLang tracks one chunked request only; the extension's table tracks those in pieces.
             self.new_chunked_req = None
         if not self._took(req):
-            if req.prompt_complete and result == AddReqResult.NO_TOKEN:
-                self.held.planner.short = True
-                return AddReqResult.NO_TOKEN
             # There is KV, but no piece of it fits into this step; those behind it are not to wait.
-            return AddReqResult.CONTINUE
+            return self._finds_no_kv(req) if result == AddReqResult.NO_TOKEN else AddReqResult.CONTINUE
         self._launch(req, visible)
         return self.budget_state()
+
+    def _free(self, req: PiecewiseRequest) -> int:
+        """Tokens for which a prompt that holds KV finds more.
+
+        SGLang goes on with such a prompt whatever is free, since it has only one; that would end the process here. A
+        plan has counted what the decodes need; without one theirs is left to them, as SGLang leaves it.
+        """
+        free = self.cur_rem_tokens if self.held.planner.planned else self.rem_total_tokens
+        page = self.page_size
+        return max(0, int(free)) // page * page + -req.prefix_len % page
+
+    def _finds_no_kv(self, req: PiecewiseRequest) -> AddReqResult:
+        """A complete prompt asks the others for room, and none goes before it; an early one lets the others by."""
+        if not req.prompt_complete:
+            return AddReqResult.CONTINUE
+        self.held.planner.short = True
+        return AddReqResult.NO_TOKEN
 
     def _took(self, req: Any) -> bool:
         return bool(self.can_run_list) and self.can_run_list[-1] is req

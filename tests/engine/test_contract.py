@@ -135,6 +135,8 @@ NAMES = (
     "sglang.srt.managers.schedule_policy:AddReqResult.CONTINUE",
     "sglang.srt.managers.schedule_policy:AddReqResult.NO_TOKEN",
     "sglang.srt.managers.schedule_policy:AddReqResult.OTHER",
+    "sglang.srt.managers.schedule_policy:PrefillAdder.cur_rem_tokens",
+    "sglang.srt.managers.schedule_policy:PrefillAdder.rem_total_tokens",
     "sglang.srt.managers.schedule_batch:Req.output_ids_through_stop",
     "sglang.srt.managers.schedule_batch:ReqKvInfo.holds_kv",
     "sglang.srt.managers.io_struct:AbortReq",
