@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from grape_dsl.cli import ExitCode
-from sglang_ext.bench.load_result import DEFAULT, LoadResult
+from sglang_ext.bench.load_result import LoadResult
 from sglang_ext.bench.report.simulated_report import simulated_report
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.comparison import SimulatedComparison
@@ -20,7 +20,6 @@ from sglang_ext.bench.simulation.loads import NAMED, busy, knee
 from sglang_ext.bench.simulation.machine import Machine, Overlap
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.simulation.rooflines import machine, machine_names, measured
-from sglang_ext.bench.simulation.simulated_arm import PolicyArm, SimulatedArm, all_stock, stock_arm
 from sglang_ext.bench.workload.arrivals import POISSON, Arrivals, Poisson, Replayed, read_trace
 from sglang_ext.bench.workload.counting import estimate, tokenizer_count
 from sglang_ext.bench.workload.items import NO_FOLDER, Items
@@ -29,19 +28,18 @@ from sglang_ext.bench.workload.jobs import JobSource
 from sglang_ext.bench.workload.workloads import WORKLOADS, find
 from sglang_ext.commands.bench_html import HTML_OPTION, check_html, write_html
 from sglang_ext.commands.bench_record_file import read_record
+from sglang_ext.commands.bench_simulate_arms import policy_arms, stock_arms
 from sglang_ext.commands.bench_simulate_table import show
 from sglang_ext.commands.failures import reported
 from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
-from sglang_ext.policy.configuration import Configuration, UnknownNameError
-from sglang_ext.policy.policies import new_policy, policy_names
-from sglang_ext.policy.step_times import StepTimes
+from sglang_ext.policy.configuration import EVICTION_ORDERS
+from sglang_ext.policy.policies import policy_names
 from sglang_ext.settings import Streaming
 
 _WIDTH = 150
 # In a closed loop arrivals have no meaning, and `--runs` says how many there are.
 _CLOSED_RATE = 1e-6
-_ALL, _STOCK = "all", "stock"
 
 
 @click.command("simulate")
@@ -70,9 +68,17 @@ _ALL, _STOCK = "all", "stock"
     help="A measured cost model in place of the device's.",
 )
 @click.option("--overlap", type=click.Choice([o.value for o in Overlap]), help="How the loop runs beside the steps.")
+@click.option("--kv", "kv_tokens", type=click.IntRange(min=1), metavar="N", help="Tokens of KV in all. [the device's]")
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help=f"{', '.join(policy_names())}. [deadline]")
 @click.option(
     "--policy-off", "off", multiple=True, metavar="PART", help="Each policy also without this part (A,B: both)."
+)
+@click.option(
+    "--eviction",
+    "evictions",
+    type=click.Choice(EVICTION_ORDERS),
+    multiple=True,
+    help="Each policy with this order of who gives KV back first. [distance]",
 )
 @click.option(
     "--streaming", type=click.Choice([mode.value for mode in Streaming]), multiple=True, help="Of each policy. [on]"
@@ -138,8 +144,10 @@ def _simulate(
     device: str,
     profile: Path | None,
     overlap: str | None,
+    kv_tokens: int | None,
     policies: tuple[str, ...],
     off: tuple[str, ...],
+    evictions: tuple[str, ...],
     streaming: tuple[str, ...],
     edge_weight: int | None,
     arms: tuple[str, ...],
@@ -150,9 +158,12 @@ def _simulate(
     tbt: float,
     tokenizer: Path | None,
 ) -> SimulationRecord:
-    target = _machine(device, profile, overlap)
+    target = _machine(device, profile, overlap, kv_tokens)
     slo = Slo(ttft * target.unloaded_s, tbt * target.unloaded_s)
-    chosen = [*_stock(arms), *_policies(target, policies or ("deadline",), off, streaming or ("on",), edge_weight)]
+    chosen = [
+        *stock_arms(arms),
+        *policy_arms(target, policies or ("deadline",), off, evictions, streaming, edge_weight),
+    ]
     count = estimate if tokenizer is None else tokenizer_count(tokenizer)
     source = JobSource(find(workload), Items(folder), chat, count=count)
     stamps = None if arrivals is None else read_trace(arrivals)
@@ -204,39 +215,13 @@ def _simulate(
     )
 
 
-def _machine(device: str, profile: Path | None, overlap: str | None) -> Machine:
+def _machine(device: str, profile: Path | None, overlap: str | None, kv_tokens: int | None) -> Machine:
     found = machine(device)
     if profile is not None:
         found = measured(profile, found)
+    if kv_tokens is not None:
+        found = replace(found, kv_tokens=kv_tokens)
     return found if overlap is None else replace(found, overlap=Overlap(overlap))
-
-
-def _stock(names: tuple[str, ...]) -> list[SimulatedArm]:
-    if not names or _ALL in names:
-        return list(all_stock())
-    # Ratios to the default need it.
-    return [stock_arm(name) for name in dict.fromkeys((DEFAULT, *names))]
-
-
-def _policies(
-    target: Machine, names: tuple[str, ...], off: tuple[str, ...], streaming: tuple[str, ...], weight: int | None
-) -> list[SimulatedArm]:
-    found: list[SimulatedArm] = []
-    for name in dict.fromkeys(names):
-        if name == _STOCK:
-            raise InputError(f"--policy {_STOCK} leaves the steps to SGLang; simulate a stock arm, --arm {DEFAULT}")
-        for parts in ("", *off):
-            without = frozenset(part for part in parts.split(",") if part)
-            try:
-                configuration = Configuration(off=without)
-                new_policy(name, configuration, StepTimes(target.cost))
-            except UnknownNameError as error:
-                raise InputError(str(error)) from None
-            for mode in map(Streaming, dict.fromkeys(streaming)):
-                label = name + "".join(f" -{part}" for part in sorted(without))
-                label += "" if mode is Streaming.ON else f" ({mode})"
-                found.append(PolicyArm(name, configuration, mode, weight, label))
-    return found
 
 
 def _rate(load: str) -> float:

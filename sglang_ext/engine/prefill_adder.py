@@ -80,9 +80,9 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         SGLang goes on with such a prompt whatever is free, since it has only one; that would end the process here. A
         plan has counted what the decodes need; without one theirs is left to them, as SGLang leaves it.
         """
-        free = self.cur_rem_tokens if self.held.planner.planned else self.rem_total_tokens
-        page = self.page_size
-        return max(0, int(free)) // page * page + -req.prefix_len % page
+        free = int(self.cur_rem_tokens if self.held.planner.planned else self.rem_total_tokens)
+        page: int = self.page_size
+        return max(0, free) // page * page + (-int(req.prefix_len)) % page
 
     def _finds_no_kv(self, req: PiecewiseRequest) -> AddReqResult:
         """A complete prompt asks the others for room, and none goes before it; an early one lets the others by."""

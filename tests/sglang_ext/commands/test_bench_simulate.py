@@ -70,6 +70,16 @@ def test_parts_switched_off_and_streaming_are_arms_of_their_own():
     assert {"deadline", "deadline -ridge", "deadline (off)", "deadline -ridge (off)"} < set(load.arms)
 
 
+def test_orders_of_giving_kv_back_are_arms_and_differ_where_kv_is_short():
+    orders = ("--eviction", "distance", "--eviction", "lru", "--workload", "code", "--load", "8")
+    (wide,) = record(*orders).loads
+    (tight,) = record(*orders, "--kv", "4000").loads
+    assert {"deadline distance", "deadline lru"} < set(tight.arms)
+    assert wide.arms["deadline distance"].figures == wide.arms["deadline lru"].figures
+    assert tight.arms["deadline distance"].figures != tight.arms["deadline lru"].figures
+    assert tight.arms["deadline distance"].kv_high <= 4000 < wide.arms["deadline distance"].kv_high
+
+
 def test_closed_loop_has_no_rate():
     result = invoke("--seconds", "0", "--runs", "8", "--seeds", "1", "--arm", "default", "--in-flight", "3", "--json")
     (load,) = SimulationRecord.model_validate_json(result.stdout).loads
