@@ -55,7 +55,9 @@ def give_up(scheduler: Any, req: PiecewiseRequest) -> None:
     req.rests_until = held.step + 1
     if held.cut.pop(req.rid, None) is not None:
         req.cut = False
-        scheduler.waiting_queue.insert(0, req)
+        # It may be there already, for a piece in this step.
+        if req not in scheduler.waiting_queue:
+            scheduler.waiting_queue.insert(0, req)
     elif isinstance(req, TaskRequest):
         held.pending[req.rid] = req
         if req.task.state is TaskState.PREFILLING:

@@ -23,6 +23,8 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
     new_chunked_req: Any
 
     def add_one_req(self, req: Any, has_chunked_req: bool, truncation_align_size: int | None) -> AddReqResult:
+        if not self._row_is_free(req):
+            return AddReqResult.CONTINUE
         if isinstance(req, PiecewiseRequest) and (req.in_pieces or self.held.planner.cuts(req)):
             return self._add_piece(req, truncation_align_size)
         result = super().add_one_req(req, has_chunked_req, truncation_align_size)
@@ -59,8 +61,7 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
         self.rem_chunk_tokens = limit
         result = AddReqResult.NO_TOKEN
         if req.kv.holds_kv:
-            # Returns the request where it is cut; whether it was taken at all is asked below.
-            self.add_chunked_req(req)
+            self._continue(req)
         else:
             result = super().add_one_req(req, False, truncation_align_size)
         used = limit - self.rem_chunk_tokens
@@ -90,6 +91,22 @@ class TaskPrefillAdder(PrefillAdder):  # type: ignore[misc]
             return AddReqResult.CONTINUE
         self.held.planner.short = True
         return AddReqResult.NO_TOKEN
+
+    def _continue(self, req: PiecewiseRequest) -> None:
+        """The next piece of a prompt that holds KV; whether it was taken at all shows in the list of those that run."""
+        budget = self.memory_budget
+        # What decodes may still write is the plan's to weigh.
+        reserved = budget.total_offset - budget.current_offset if self.held.planner.planned else 0
+        budget.total_offset -= reserved
+        self.add_chunked_req(req)
+        budget.total_offset += reserved
+
+    def _row_is_free(self, req: Any) -> bool:
+        """Whether there is a row for a request; where prompts in pieces go on SGLang counts those they hold as free."""
+        if not self.held.planner.rows_offered or req.kv.holds_kv:
+            return True
+        fresh = sum(not each.kv.holds_kv for each in self.can_run_list)
+        return bool(self.held.scheduler.req_to_token_pool.available_size() > fresh)
 
     def _took(self, req: Any) -> bool:
         return bool(self.can_run_list) and self.can_run_list[-1] is req

@@ -37,7 +37,6 @@ IDLE_WAIT = 0.001
 
 class GrapeScheduler(Scheduler):  # type: ignore[misc]
     policy: Any
-    is_mixed_chunk: bool
     _arrivals = 0
 
     def __init__(self, server_args: Any, port_args: Any) -> None:
@@ -168,12 +167,11 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
             with decisions.counted():
                 self.held.begin_step(running_batch, last_batch)
         else:
+            # A tick may have come with what ended the last task; it is no time of a later step.
+            self.held.ticked = False
             decisions.end_step(ran=False)
             return super().get_next_batch_to_run(running_batch, last_batch)
-        mixed = self.is_mixed_chunk
-        self.is_mixed_chunk = mixed and not planner.alone
         plan = super().get_next_batch_to_run(running_batch, last_batch)
-        self.is_mixed_chunk = mixed
         with decisions.counted():
             self.held.end_step(plan.batch_to_run)
         decisions.end_step(ran=plan.batch_to_run is not None)
@@ -185,6 +183,13 @@ class GrapeScheduler(Scheduler):  # type: ignore[misc]
     def _should_defer_prefill(self, running_batch: Any) -> bool:
         # A plan has said already how much of which prompt this step prefills.
         return not self.held.planner.planned and bool(super()._should_defer_prefill(running_batch))
+
+    def get_num_allocatable_reqs(
+        self, running_bs: int, beam_width: int | None = None, running_batch: Any = None, num_held_rows: int = 0
+    ) -> int:
+        # As SGLang's one chunked prompt, those in pieces need no row, and go on where none is free.
+        held_rows = max(num_held_rows, self.held.planner.rows_offered)
+        return int(super().get_num_allocatable_reqs(running_bs, beam_width, running_batch, held_rows))
 
     def update_running_batch(self, batch: Any) -> Any:
         # Early KV goes before SGLang would retract or abort a request that decodes.

@@ -47,7 +47,8 @@ class StepPlanner:
         self.short = False
         # Whether the plan at hand says how much of each prompt is prefilled.
         self.planned = False
-        self.alone = False
+        # Prompts in SGLang's queue for this step that hold a row already.
+        self.rows_offered = 0
         self._allowances: dict[str, int] = {}
         self._queue: list[Any] = []
         self._offered: set[int] = set()
@@ -99,15 +100,16 @@ class StepPlanner:
         if plan is None:
             pieces = [req for each in ready if (req := self._in_pieces(each.rid)) is not None]
             queue[:] = [*_complete(pieces, True), *queue, *_complete(pieces, False)]
+            self.rows_offered = _rows(pieces)
             return
         self._allowances = {piece.rid: piece.tokens for piece in plan.pieces}
-        self.alone = plan.alone
         # Where prefill cannot share a step with the decodes, they take turns.
         waits = self._ran_alone and self._beside_decodes
         offered = [] if waits else self._requests([p.rid for p in plan.pieces if p.rid not in plan.give_up])
         # What SGLang's queue has beside our requests is not planned, and goes first.
         queue[:] = [*(req for req in queue if not isinstance(req, PiecewiseRequest)), *offered]
         self._offered = set(map(id, queue))
+        self.rows_offered = _rows(offered)
 
     @rank_consensus(same_params=["snapshot"], same_results=True)  # type: ignore[untyped-decorator]
     def _decide(self, snapshot: Snapshot) -> Plan | None:
@@ -129,7 +131,7 @@ class StepPlanner:
             self.scheduler.waiting_queue = [*kept, *come]
         else:
             self.scheduler.waiting_queue = [req for req in queue if not self.held.holds(req)]
-        self._queue, self._allowances, self.planned, self.alone = [], {}, False, False
+        self._queue, self._allowances, self.planned, self.rows_offered = [], {}, False, 0
 
     def allowance(self, req: PiecewiseRequest) -> int:
         """Tokens of a prompt that this step may prefill."""
@@ -169,6 +171,10 @@ class StepPlanner:
 def _whole(req: PiecewiseRequest) -> bool:
     """Whether SGLang alone may cut it: logprobs of a prompt need the token behind each piece."""
     return bool(req.return_logprob and 0 <= req.logprob_start_len < len(req.origin_input_ids))
+
+
+def _rows(requests: Iterable[PiecewiseRequest]) -> int:
+    return sum(req.kv.holds_kv for req in requests)
 
 
 def _complete(requests: list[PiecewiseRequest], complete: bool) -> list[PiecewiseRequest]:

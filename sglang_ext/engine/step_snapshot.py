@@ -69,7 +69,7 @@ class SnapshotMaker:
         for req in rows:
             if req.finished_reason is not None:
                 continue
-            context = len(req.origin_input_ids) + len(req.output_ids)
+            context = req.kv.kv_committed_len
             if not isinstance(req, PiecewiseRequest):
                 decodes.append(Decode(req.rid, req.rid, context))
                 continue

@@ -178,11 +178,13 @@ class ToldPrompts:
             req.see(held.now_s)
         since_s = req.ready_s if complete else req.arrived_s
         since_s = held.now_s if since_s is None else since_s
+        stalled = bool(req.output_ids) or (complete and held.table.has_produced(req.run_id))
         deadline_s = None
         to_come, hops, rest, weight = 0, 0, 0.0, 1
         if complete:
-            ttft, _ = held.objectives.of(req)
-            deadline_s = None if ttft is None else since_s + ttft
+            ttft, tbt = held.objectives.of(req)
+            bound = tbt if stalled else ttft
+            deadline_s = None if bound is None else since_s + bound
         elif isinstance(req, TaskRequest):
             to_come = held.distances.to_come(req.task, visible)
             hops, rest = self._distance(req)
@@ -197,7 +199,7 @@ class ToldPrompts:
             context,
             holds_kv,
             complete,
-            bool(req.output_ids) or (complete and held.table.has_produced(req.run_id)),
+            stalled,
             hops,
             to_come,
             rest,

@@ -10,8 +10,7 @@ from sglang_ext.policy.snapshot import Holding, Plan, Snapshot
 class Policy(Protocol):
     """A scheduling policy. Equal snapshots give equal plans: all it knows besides is its configuration and F.
 
-    SGLang takes all decodes in a step or none, so a plan does not name them: they are all in it, unless it is
-    `Plan.alone`.
+    A plan does not name decodes: they are all in the step, where SGLang can mix them with prefill.
     """
 
     name: str

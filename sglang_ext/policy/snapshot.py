@@ -125,9 +125,7 @@ class Plan:
     Args:
         pieces: in the order in which they get room. What is not named is not prefilled.
         give_up: tasks that give their KV back, in this order, before the step is formed.
-        alone: the pieces run without the decodes (a step of prefill only).
     """
 
     pieces: tuple[Piece, ...] = ()
     give_up: tuple[str, ...] = ()
-    alone: bool = False

@@ -38,7 +38,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 def plan_from_dict(values: dict[str, Any]) -> Plan:
     """The plan of a plain form; raises ValueError if it is none of this format."""
     values = _checked(values)
-    return Plan(_each(Piece, values["pieces"]), tuple(values["give_up"]), values["alone"])
+    return Plan(_each(Piece, values["pieces"]), tuple(values["give_up"]))
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:

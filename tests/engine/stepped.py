@@ -72,7 +72,7 @@ class Stepped:
             req = TaskRequest(request_id(run, index), "", ids, sampling, vocab_size=VOCAB)
             req.kv_hints = SimpleNamespace(actions=[SimpleNamespace(**a) for a in envelope(hint)["actions"]])
             req.arrival, self.arrivals = self.arrivals, self.arrivals + 1
-            req.kv = SimpleNamespace(holds_kv=False)
+            req.kv = SimpleNamespace(holds_kv=False, kv_committed_len=0)
             req.time_stats = SimpleNamespace(set_wait_queue_entry_time=lambda: None)
             requests.append(req)
             if not self.held.accept(req):
@@ -101,6 +101,8 @@ class Stepped:
         self.last = batch if batch.reqs else None
         self.decided(lambda: held.end_step(self.last))
         self.now_s += CPU.predict((), ((0, req.extend_len) for req in pieces)) + CPU.row * len(decoding)
+        for req in decoding:
+            req.kv.kv_committed_len += 1
         for req in batch.reqs:
             if not req.middle_in_flight:
                 req.output_ids.append(7)
@@ -116,7 +118,7 @@ class Stepped:
             return False
         self.scheduler.waiting_queue.remove(req)
         req.kv.holds_kv = True
-        req.extend_end = end
+        req.extend_end = req.kv.kv_committed_len = end
         self.free -= end - req.prefix_len
         self.adder._launch(req, visible)
         return True

@@ -49,6 +49,8 @@ def waiting(monkeypatch: pytest.MonkeyPatch, complete: bool) -> tuple[Stepped, A
         (ROWS, False, 0),
         (ROWS, True, 0),
         (ROWS + 7, True, 7),
+        # What decodes may still write does not cut a planned piece.
+        (ROWS + 10 * ROWS + 3, True, 30),
         (ROWS + 10 * ROWS, False, 0),
         (ROWS + 10 * ROWS + 7, False, 7),
     ],
@@ -67,6 +69,28 @@ def test_a_prompt_that_holds_kv_gets_no_more_than_there_is(
         # A complete one makes the others yield, and none goes before it; an early one is in nobody's way.
         assert result == (AddReqResult.NO_TOKEN if complete else AddReqResult.CONTINUE)
         assert planner.short is complete
+
+
+def test_where_no_row_is_free_those_that_hold_one_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As SGLang's own chunked prompt; it would form no prefill at all, and a cut prompt could wait for ever."""
+    stepped, req = waiting(monkeypatch, complete=True)
+    scheduler, planner = stepped.scheduler, stepped.held.planner
+    free = 0
+    scheduler.req_to_token_pool = SimpleNamespace(available_size=lambda: free)
+    scheduler.beam_coordinator = SimpleNamespace(pending_member_rows=lambda batch: 0)
+    scheduler.running_batch = None
+    parallel = SimpleNamespace(pp_max_micro_batch_size=8)
+    monkeypatch.setattr("sglang.srt.managers.scheduler.get_parallel", lambda: parallel)
+    (fresh,) = stepped.submit(chain(1, 40, 5, 500))
+    fresh.init_next_round_input()
+    assert scheduler.get_num_allocatable_reqs(ROWS) == 0
+    planner.begin(SimpleNamespace(reqs=[], batch_is_full=False), None)
+    assert planner.rows_offered == 1
+    assert scheduler.get_num_allocatable_reqs(ROWS) == 1
+    adder = adder_with(stepped, free=5000)
+    assert adder.add_one_req(fresh, False, None) == AddReqResult.CONTINUE and not adder.can_run_list
+    adder.add_one_req(req, False, None)
+    assert adder.can_run_list == [req]
 
 
 def test_the_rest_of_its_last_page_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

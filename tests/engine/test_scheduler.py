@@ -12,7 +12,7 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR
 from sglang.srt.managers.scheduler import Scheduler
 from sglang.srt.sampling.sampling_params import SamplingParams
 
-from sglang_ext.engine import intake
+from sglang_ext.engine import early_kv, intake
 from sglang_ext.engine.event_log import EventLog
 from sglang_ext.engine.held_tasks import HeldTasks
 from sglang_ext.engine.scheduler import GrapeScheduler
@@ -211,6 +211,27 @@ def test_waiting_tasks_do_not_keep_a_paused_engine_busy(scheduler: Any, monkeypa
     assert scheduler.is_fully_idle(for_health_check=True)
     scheduler.held.growing[req.rid] = SimpleNamespace(kv=SimpleNamespace(holds_kv=True))
     assert not scheduler.is_fully_idle(ignore_waiting=True)
+
+
+def test_a_time_that_came_with_the_last_tasks_end_is_none_of_a_later_step(
+    scheduler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scheduler, "get_next_batch_to_run", lambda self, running_batch, last_batch: None)
+    scheduler.chunked_req = None
+    scheduler.held.tick(5.0)
+    scheduler.get_next_batch_to_run(SimpleNamespace(reqs=[]), None)
+    assert not scheduler.held.ticked
+
+
+def test_a_prompt_that_gives_up_its_kv_is_in_the_queue_once(scheduler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sglang_ext.engine.early_kv.release_kv_cache", lambda req, tree_cache, checkpoint: None)
+    monkeypatch.setattr(TaskRequest, "reset_for_retract", lambda self: None)
+    for offered in ([], [(req := request())]):
+        req = offered[0] if offered else request()
+        scheduler.held.cut[req.rid], req.cut = req, True
+        scheduler.waiting_queue = list(offered)
+        early_kv.give_up(scheduler, req)
+        assert scheduler.waiting_queue == [req] and not req.cut
 
 
 @pytest.mark.parametrize("flushed", [True, False])

@@ -50,3 +50,19 @@ def test_what_is_kept_is_what_there_is(monkeypatch: pytest.MonkeyPatch, policy: 
     assert compared > 30
     assert stepped.held.counts() == dict.fromkeys(stepped.held.counts(), 0)
     assert told(stepped.held.told) == (set(), set(), 0)
+
+
+def test_a_prompt_that_a_stream_waits_for_is_due_by_the_time_between_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepped = Stepped(monkeypatch, 4, policy="paper", slo_ttft="40x", slo_tbt="3x")
+    stepped.submit(chain(2, 900, 3, 1))
+    due: dict[bool, set[float]] = {False: set(), True: set()}
+    bounds: set[tuple[float | None, float | None]] = set()
+    while stepped.held.requests:
+        stepped.step()
+        bounds.add(stepped.held.objectives.usual)
+        for prompt in stepped.held.told.ready(stepped.scheduler.waiting_queue):
+            if prompt.complete and prompt.deadline_s is not None:
+                due[prompt.stalled].add(round(prompt.deadline_s - prompt.since_s, 6))
+    assert due[False] <= {round(ttft, 6) for ttft, _ in bounds if ttft}
+    assert due[True] <= {round(tbt, 6) for _, tbt in bounds if tbt}
+    assert due[False] and due[True]

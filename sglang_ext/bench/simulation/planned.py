@@ -44,8 +44,6 @@ class PlannedFormer:
             engine.drop(self._waiting[rid])
         self._short = False
         self._fill(engine, plan, batch)
-        if plan.alone and batch.pieces:
-            batch.rows = []
         served = {piece.request.rid for piece in batch.pieces}
         for request in ready:
             request.waited = 0 if request.rid in served else request.waited + 1

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from sglang_ext.policy import output_lengths
 from sglang_ext.policy.output_lengths import FIRST, FLOOR, OutputLengths
-from sglang_ext.policy.priority import by_distance, hops, rest_steps
+from sglang_ext.policy.priority import by_distance
+from tests.sglang_ext.policy.distances import hops, rest_steps
 from tests.sglang_ext.policy.steps import complete, prefill
 
 #     plan -> search -> answer -> check

@@ -12,9 +12,8 @@ from sglang_ext.bench.simulation.held_client import HeldClient
 from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.simulation.planned import PlannedFormer
 from sglang_ext.bench.simulation.request import Request, Run
-from sglang_ext.policy.priority import hops, rest_steps
-from sglang_ext.policy.snapshot import Plan, Snapshot
 from tests.sglang_ext.bench.simulation.jobs import Greedy, chain, job, machine, nothing_left, simulated, task, times
+from tests.sglang_ext.policy.distances import hops, rest_steps
 
 
 def watched(jobs, policy: Greedy, **settings: int):
@@ -79,16 +78,6 @@ def test_expectations_agree_with_the_policys_own_functions(edges, done, written)
     assert {name: ahead.hops for name, ahead in found.items()} == hops(upstream, names[:done])
     expected = rest_steps(upstream, names[:done], lambda name: estimates.rest(run, name))
     assert {name: ahead.steps for name, ahead in found.items()} == pytest.approx(expected)
-
-
-def test_a_plan_alone_leaves_the_decodes_out():
-    class Alone(Greedy):
-        def plan(self, snapshot: Snapshot) -> Plan:
-            return Plan(super().plan(snapshot).pieces, alone=True)
-
-    _, engine = watched([chain()], Alone(room=20))
-    assert all(not step.rows for step in engine.steps if step.tokens)
-    assert any(step.waiting for step in engine.steps)
 
 
 def test_early_kv_gives_way_to_a_complete_prompt():
