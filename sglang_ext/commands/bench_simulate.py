@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from grape_dsl.cli import ExitCode
+from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.bench.load_result import LoadResult
 from sglang_ext.bench.report.simulated_report import simulated_report
 from sglang_ext.bench.simulation.clients import Slo
@@ -84,7 +85,12 @@ _CLOSED_RATE = 1e-6
     "--streaming", type=click.Choice([mode.value for mode in Streaming]), multiple=True, help="Of each policy. [on]"
 )
 @click.option(
-    "--edge-weight", type=click.IntRange(min=1), metavar="N", help="Tokens per streamed chunk. [the policy's own]"
+    "--edge-weight",
+    type=click.IntRange(min=1),
+    default=DEFAULT_EDGE_WEIGHT,
+    show_default=True,
+    metavar="N",
+    help="The programs': tokens that make a streamed chunk at most.",
 )
 @click.option("--arm", "arms", multiple=True, metavar="ARM", help="Stock: default, mixed-128/prewarm, ...; all. [all]")
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Repetitions.")
@@ -149,7 +155,7 @@ def _simulate(
     off: tuple[str, ...],
     evictions: tuple[str, ...],
     streaming: tuple[str, ...],
-    edge_weight: int | None,
+    edge_weight: int,
     arms: tuple[str, ...],
     seeds: int,
     runs: int,
@@ -183,19 +189,21 @@ def _simulate(
     with Progress(console=Console(stderr=True), transient=True) as progress:
         row = progress.add_task("loads", total=len(named) * len(chosen) * seeds)
         for load in named:
-            rate = None if in_flight else rate_of(load)
-            comparison = SimulatedComparison(
-                machine=target,
-                slo=slo,
-                arms=chosen,
-                repetitions=make(rate or _CLOSED_RATE),
-                in_flight=in_flight,
-                advance=lambda arm: progress.update(row, advance=1, description=arm),
-            )
             try:
+                rate = None if in_flight else rate_of(load)
+                comparison = SimulatedComparison(
+                    machine=target,
+                    slo=slo,
+                    arms=chosen,
+                    repetitions=make(rate or _CLOSED_RATE),
+                    in_flight=in_flight,
+                    advance=lambda arm: progress.update(row, advance=1, description=arm),
+                )
                 results.append(comparison.run(load, rate))
             except SimulationError as error:
-                raise InputError(f"{target.name} cannot run {workload!r} at this load: {error}") from None
+                raise InputError(
+                    f"{target.name} cannot run {workload!r} at this load: {error}; give it more with --kv"
+                ) from None
     settings = {
         "workload": workload,
         "inputs": str(folder or NO_FOLDER),

@@ -28,7 +28,7 @@ def policy_arms(
     off: tuple[str, ...],
     evictions: tuple[str, ...],
     streaming: tuple[str, ...],
-    weight: int | None,
+    weight: int,
 ) -> list[SimulatedArm]:
     """Each policy whole and without each of `off` (parts joined by commas), in each order and way of streaming.
 

@@ -153,7 +153,7 @@ class Engine:
         for row in batch.rows:
             row.launched += 1
             row.written += 1
-        self.cache.take(len(batch.rows))
+        self._take(len(batch.rows))
         for piece in batch.pieces:
             self._launch_piece(piece, batch.start_s)
         self.computed += load.tokens
@@ -163,9 +163,17 @@ class Engine:
         drawn = self.machine.scatter.get(load.regime)
         return self.machine.cost.time(load) * (self._random.choice(drawn) if drawn else 1.0)
 
+    def _take(self, tokens: int) -> None:
+        cache = self.cache
+        if tokens > cache.available:
+            raise SimulationError(
+                f"a step needs {tokens} tokens of KV where {cache.available} of {cache.capacity} are left"
+            )
+        cache.take(tokens)
+
     def _launch_piece(self, piece: PiecePlan, start_s: float) -> None:
         request = piece.request
-        self.cache.take(piece.tokens)
+        self._take(piece.tokens)
         request.computed += piece.tokens
         request.private += piece.tokens
         request.used_s = start_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.bench.simulation.clients import Client, Slo
 from sglang_ext.bench.simulation.engine import Engine
 from sglang_ext.bench.simulation.estimates import Estimates
@@ -24,12 +25,21 @@ class HeldClient(Client):
     """Grape's driver and its engine: all tasks are there from the start, and their prompts grow.
 
     Args:
-        weight: tokens per streamed piece; None: only known text is prefilled before an output is complete.
+        weight: the programs' edge weight: a prompt grows by so many tokens while its upstream writes.
+        streams: whether it does; if not, only known text is prefilled before an output is complete.
     """
 
-    def __init__(self, engine: Engine, slo: Slo, estimates: Estimates, weight: int | None = 16) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        slo: Slo,
+        estimates: Estimates,
+        weight: int = DEFAULT_EDGE_WEIGHT,
+        streams: bool = True,
+    ) -> None:
         super().__init__(engine, slo, estimates)
         self._weight = weight
+        self._streams = streams
         self._growing: dict[tuple[str, str], _Growing] = {}
 
     def arrived(self, run: Run) -> None:
@@ -38,13 +48,14 @@ class HeldClient(Client):
                 self.submit(run, task, self.prompt(run, task))
                 continue
             request = self.request(run, task, task.name, task.output, ())
+            request.weight = self._weight
             run.requests[task.name] = request
             self._growing[run.rid, task.name] = growing = _Growing(request)
             self._grow(growing)
             self.engine.submit(request)
 
     def token(self, request: Request, now_s: float) -> None:
-        if self._weight is not None and len(request.token_s) % self._weight == 0:
+        if self._streams and len(request.token_s) % self._weight == 0:
             self._readers(request)
 
     def ended(self, request: Request, now_s: float) -> None:
@@ -68,7 +79,7 @@ class HeldClient(Client):
                 ended = run.ended(segment.task)
                 written = run.written(segment.task)
                 if not ended:
-                    written = 0 if self._weight is None else written // self._weight * self._weight
+                    written = written // self._weight * self._weight if self._streams else 0
                 request.extend([(run.key(segment.task), written - growing.taken)])
                 growing.taken = max(growing.taken, written)
                 if not ended:

@@ -159,6 +159,7 @@ class PlannedFormer:
             rest_steps=ahead.steps,
             since_s=request.arrived_s,
             waited=request.waited,
+            weight=request.weight,
         )
 
     def _holding(self, request: Request) -> Holding:

@@ -56,6 +56,7 @@ class Request:
         spans: the prompt as far as it is known.
         known: its tokens.
         fixed: tokens before the first hole; published as soon as they are computed.
+        weight: the edge weight that its program asks for.
         complete_s: when the prompt was complete, None if it is not.
 
     Attributes:
@@ -81,6 +82,7 @@ class Request:
     spans: list[Span] = field(default_factory=list)
     known: int = 0
     fixed: int = 0
+    weight: int = 1
     complete_s: float | None = None
     tbt_s: float | None = None
     deadline_s: float | None = None

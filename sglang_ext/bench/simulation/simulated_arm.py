@@ -91,15 +91,14 @@ class PolicyArm:
     """Grape with a policy.
 
     Args:
-        weight: tokens by which a prompt grows while its upstream writes; None: one where the policy chooses its pieces
-            itself, else 16.
+        weight: the edge weight of the programs, by which a prompt grows while its upstream writes.
         label: its name; by default that of the policy.
     """
 
     policy: str
     configuration: Configuration = field(default_factory=Configuration)
     streaming: Streaming = Streaming.ON
-    weight: int | None = None
+    weight: int = DEFAULT_EDGE_WEIGHT
     label: str = ""
 
     @property
@@ -117,13 +116,7 @@ class PolicyArm:
     def client(self, engine: Engine, slo: Slo, estimates: Estimates) -> Client:
         if self.streaming is Streaming.OFF:
             return Client(engine, slo, estimates)
-        return HeldClient(engine, slo, estimates, self._growth(engine) if self.streaming is Streaming.ON else None)
-
-    def _growth(self, engine: Engine) -> int:
-        if self.weight is not None:
-            return self.weight
-        policy = new_policy(self.policy, self.configuration, StepTimes(engine.machine.cost))
-        return 1 if "edge_weight" in policy.switches else DEFAULT_EDGE_WEIGHT
+        return HeldClient(engine, slo, estimates, self.weight, self.streaming is Streaming.ON)
 
 
 CLIENTS = ("plain", "prewarm", "prewarm-priority")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.bench.arms import Arm
 from sglang_ext.bench.attainment import ServiceLevels
 from sglang_ext.bench.envelope import FIGURES
@@ -148,7 +147,7 @@ def simulated(arm: Arm) -> SimulatedArm:
     off = frozenset(part for part in environment["GRAPE_POLICY_OFF"].split(",") if part)
     streaming = arm.engine.streaming if arm.client == "held" else Streaming.OFF
     assert streaming is not None
-    return PolicyArm(environment["GRAPE_POLICY"], Configuration(off=off), streaming, DEFAULT_EDGE_WEIGHT, arm.name)
+    return PolicyArm(environment["GRAPE_POLICY"], Configuration(off=off), streaming, label=arm.name)
 
 
 def _samples(cells: Iterable[Cell]) -> list[Sample]:

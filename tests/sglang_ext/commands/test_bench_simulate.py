@@ -71,13 +71,21 @@ def test_parts_switched_off_and_streaming_are_arms_of_their_own():
 
 
 def test_orders_of_giving_kv_back_are_arms_and_differ_where_kv_is_short():
-    orders = ("--eviction", "distance", "--eviction", "lru", "--workload", "code", "--load", "8")
+    orders = ("--eviction", "distance", "--eviction", "lru", "--workload", "code", "--policy", "paper")
     (wide,) = record(*orders).loads
-    (tight,) = record(*orders, "--kv", "4000").loads
-    assert {"deadline distance", "deadline lru"} < set(tight.arms)
-    assert wide.arms["deadline distance"].figures == wide.arms["deadline lru"].figures
-    assert tight.arms["deadline distance"].figures != tight.arms["deadline lru"].figures
-    assert tight.arms["deadline distance"].kv_high <= 4000 < wide.arms["deadline distance"].kv_high
+    (tight,) = record(*orders, "--kv", "2500").loads
+    assert {"paper distance", "paper lru"} < set(tight.arms)
+    assert wide.arms["paper distance"].figures == wide.arms["paper lru"].figures
+    assert tight.arms["paper distance"].figures != tight.arms["paper lru"].figures
+
+
+@pytest.mark.parametrize("load", ["4", "knee"])
+def test_too_little_kv_for_one_prompt_is_said(load):
+    result = invoke(
+        "--workload", "code", "--arm", "default", "--kv", "150", "--runs", "4", "--seeds", "1", "--load", load
+    )
+    assert result.exit_code == 2
+    assert "tokens of KV where" in result.stderr and "--kv" in result.stderr
 
 
 def test_closed_loop_has_no_rate():

@@ -70,7 +70,7 @@ def test_held_client_streams_while_the_upstream_decodes():
 
 def test_static_streaming_takes_known_text_only():
     former = PlannedFormer(Greedy(), Estimates())
-    client, engine = simulated([chain()], former, machine(), HeldClient, weight=None)
+    client, engine = simulated([chain()], former, machine(), HeldClient, streams=False)
     assert [step.tokens for step in engine.steps if step.tokens] == [59, 11]
     assert times(client)["b"][0] - times(client)["a"][-1] == pytest.approx(2.1)
 

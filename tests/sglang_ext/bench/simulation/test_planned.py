@@ -119,7 +119,9 @@ def test_pieces_never_exceed_what_is_asked_or_known():
 def test_every_run_ends_and_gives_all_back(overlap, room, kv, weight, arrivals):
     jobs = [chain(n, at=at) for n, at in enumerate(sorted(arrivals))]
     former = PlannedFormer(Greedy(room=room), Estimates())
-    client, engine = simulated(jobs, former, machine(overlap, kv_tokens=kv), HeldClient, weight=weight)
+    client, engine = simulated(
+        jobs, former, machine(overlap, kv_tokens=kv), HeldClient, weight=weight or 16, streams=weight is not None
+    )
     assert nothing_left([engine])
     for run in client.runs:
         assert [len(run.requests[name].token_s) for name in ("a", "b")] == [4, 3]
