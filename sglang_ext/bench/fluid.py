@@ -15,7 +15,11 @@ WINDOW_S = 20.0
 
 
 class FluidLimit(BaseModel):
-    """Seconds between two tokens of a row that decodes; no order of the same work has smaller ones at these loads."""
+    """Seconds between two tokens of a row that decodes.
+
+    So they are without any unevenness. They bound the largest gap from below, not each percentile: prefill in a few
+    steps alone leaves the others shorter.
+    """
 
     model_config = ConfigDict(frozen=True)
 

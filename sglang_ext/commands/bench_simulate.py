@@ -17,7 +17,7 @@ from sglang_ext.bench.report.simulated_report import simulated_report
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.comparison import SimulatedComparison
 from sglang_ext.bench.simulation.engine import SimulationError
-from sglang_ext.bench.simulation.loads import NAMED, busy, knee
+from sglang_ext.bench.simulation.loads import NAMED, busy, knee, number, refuse_rates
 from sglang_ext.bench.simulation.machine import Machine, Overlap
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.simulation.rooflines import machine, machine_names, measured
@@ -164,6 +164,7 @@ def _simulate(
     tbt: float,
     tokenizer: Path | None,
 ) -> SimulationRecord:
+    refuse_rates(in_flight, loads)
     target = _machine(device, profile, overlap, kv_tokens)
     slo = Slo(ttft * target.unloaded_s, tbt * target.unloaded_s)
     chosen = [
@@ -182,7 +183,7 @@ def _simulate(
     def rate_of(load: str) -> float:
         if load == "knee":
             return knee(make, target, slo)
-        return busy(make, target, slo) if load == "busy" else _rate(load)
+        return busy(make, target, slo) if load == "busy" else number(load, NAMED)
 
     results: list[LoadResult] = []
     named = loads or (("closed",) if in_flight else ("knee",))
@@ -230,13 +231,3 @@ def _machine(device: str, profile: Path | None, overlap: str | None, kv_tokens: 
     if kv_tokens is not None:
         found = replace(found, kv_tokens=kv_tokens)
     return found if overlap is None else replace(found, overlap=Overlap(overlap))
-
-
-def _rate(load: str) -> float:
-    try:
-        rate = float(load)
-    except ValueError:
-        rate = 0.0
-    if not rate > 0:
-        raise InputError(f"--load {load}: a number of runs per second above 0, or one of {', '.join(NAMED)}")
-    return rate

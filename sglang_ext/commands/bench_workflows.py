@@ -13,10 +13,10 @@ from rich.console import Console
 from grape_dsl.cli import ExitCode
 from sglang_ext.bench.machine import versions
 from sglang_ext.bench.report.workflow_report import workflow_report
+from sglang_ext.bench.simulation.loads import number, refuse_rates
 from sglang_ext.bench.workflows.arms import QUICK, ArmNames
 from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import CLOSED, MODES, NAMED, Mode, time_plan
-from sglang_ext.bench.workflows.rates import number
 from sglang_ext.bench.workflows.record import WorkflowRecord
 from sglang_ext.bench.workload.arrivals import POISSON, read_trace
 from sglang_ext.bench.workload.items import NO_FOLDER
@@ -133,8 +133,7 @@ def _measure(
     model: str | None,
 ) -> WorkflowRecord:
     check_flags(flags)
-    if in_flight and loads:
-        raise InputError("--in-flight is a closed loop, which has no rate; leave --load out")
+    refuse_rates(in_flight, loads)
     chosen = MODES[mode]
     names = ArmNames(policy or EngineSettings.from_environment().policy, ttft, tbt)
     choice = _choice(chosen, names, workloads, loads, in_flight, arms, repetitions)
@@ -197,7 +196,7 @@ def _choice(
 ) -> Choice:
     for load in loads:
         if load not in NAMED:
-            number(load)
+            number(load, NAMED)
     if arms and mode.name == "screen":
         raise InputError("--screen tries every stock setting; leave --arm out")
     if mode.name == "quick":

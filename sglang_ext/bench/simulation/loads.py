@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 from sglang_ext.bench.attainment import Attainment, ServiceLevels
 from sglang_ext.bench.repetition import interference
@@ -12,6 +13,7 @@ from sglang_ext.bench.simulation.machine import Machine
 from sglang_ext.bench.simulation.simulate import simulate
 from sglang_ext.bench.simulation.simulated_arm import SimulatedArm, stock_arm
 from sglang_ext.bench.workload.job import Job
+from sglang_ext.driver.errors import InputError
 
 # Stock's default knees where this share of its tokens is delayed by another task's prefill.
 KNEE_SHARE = 0.05
@@ -20,6 +22,8 @@ BUSY_ATTAINED = 0.84
 NAMED = ("knee", "busy")
 # The load is right to about 1%.
 _HALVINGS = 6
+# Runs per second; half an hour for each.
+_LEAST = 0.0005
 _STOCK = tuple(stock_arm(f"{setting}/plain") for setting in ("default", "mixed-128", "mixed-256", "mixed-512"))
 
 MakeJobs = Callable[[float], Sequence[Sequence[Job]]]
@@ -51,9 +55,28 @@ def busy(make: MakeJobs, machine: Machine, slo: Slo, arms: Sequence[SimulatedArm
     return _first(beyond)
 
 
+def number(load: str, named: Iterable[str]) -> float:
+    """A load's runs per second. Raises InputError, which says what else there is, if they are no positive number."""
+    try:
+        rate = float(load)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < math.inf:
+        raise InputError(f"--load {load}: a number of runs per second above 0, or one of {', '.join(named)}")
+    return rate
+
+
+def refuse_rates(in_flight: int | None, loads: Sequence[str]) -> None:
+    """Raises InputError if a closed loop is asked for together with rates."""
+    if in_flight and loads:
+        raise InputError("--in-flight is a closed loop, which has no rate; leave --load out")
+
+
 def _first(beyond: Callable[[float], bool]) -> float:
-    """Where `beyond` turns true, by halving; it is false for very small rates."""
+    """Where `beyond` turns true, by halving; the least rate there is if it is true even then."""
     low = high = 0.01
+    while low > _LEAST and beyond(low):
+        low, high = low / 2, low
     while not beyond(high):
         low, high = high, high * 2
     for _ in range(_HALVINGS):

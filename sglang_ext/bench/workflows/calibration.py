@@ -37,7 +37,8 @@ async def calibrate(measurement: Measurement, source: RunSource, flops: float) -
         await measurement.flush()
         measurement.engine.log.restart()
         await measurement.load(client, source.prepare(jobs), in_flight)
-        found = steps_of(*measurement.engine.log.lines())
+        log = measurement.engine.log
+        found = steps_of(*log.lines(), log.lag)
         steps += found
         if in_flight == 1:
             unloaded += [step.seconds for step in found if step.rows == 1 and not step.tokens]
@@ -60,9 +61,10 @@ async def calibrate(measurement: Measurement, source: RunSource, flops: float) -
         threads=measurement.engine.threads,
         kv_tokens=int(resolved["max_total_num_tokens"]),
         chunk=int(resolved["chunked_prefill_size"]),
+        running=int(resolved["max_running_requests"]),
         overlap=Overlap.of(str(resolved["device"]), bool(resolved["disable_overlap_schedule"])),
     )
 
 
 def load_of(step: RecordedStep) -> Load:
-    return Load(step.rows, step.tokens, step.kv, step.attention)
+    return Load(step.rows, step.tokens, step.kv, step.attention, step.pieces)

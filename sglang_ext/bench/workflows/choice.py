@@ -37,7 +37,8 @@ class Choice:
         if self.mode.name == "quick":
             return None
         places = tuple(Place(workload, KNEE) for workload in self.workloads)
-        return Stage("screen", self.names.arms((STOCK,)), places, 1)
+        # Runs of its own: those by which an arm is kept are not those by which it is compared.
+        return Stage("screen", self.names.arms((STOCK,)), places, 1, first=0)
 
     def stages(self, workload: str, left: Sequence[str]) -> list[Stage]:
         """What follows the screen for a workload. Args: left: the stock arms that the screen kept."""

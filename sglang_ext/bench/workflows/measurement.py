@@ -56,7 +56,7 @@ class Measurement:
         prompts = complete_prompts(done)
         return Cell(
             key=key,
-            repetition=repetition(done, prompts, launches, ends),
+            repetition=repetition(done, prompts, launches, ends, self.engine.log.lag),
             seconds=end - begin,
             plan_s=sum(launch.plan for launch in launches),
             operations=all_operations(launches, self.size),

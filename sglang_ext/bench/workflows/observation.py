@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -16,6 +17,8 @@ from sglang_ext.bench.step_log import End, Launch
 from sglang_ext.bench.workload.job import Job
 from sglang_ext.driver.errors import EngineError
 from sglang_ext.tasks.hint import request_id
+
+_NEVER = Launch(launch=math.inf, decodes=0, chunks=())
 
 Done = tuple[Job, float, RunStreams]
 """A run, when it was submitted (seconds, monotonic), and what came of it."""
@@ -43,37 +46,47 @@ def recorded(done: Done, times: Mapping[str, Sequence[float]]) -> RecordedRun:
     return RecordedRun(index=job.index, workload=job.workload, submitted_s=submitted, tasks=tuple(tasks))
 
 
-def steps_of(launches: Sequence[Launch], ends: Sequence[End]) -> list[RecordedStep]:
-    """A step lasts until the next one is launched or, if the engine had nothing to do then, until its results left."""
+def steps_of(launches: Sequence[Launch], ends: Sequence[End], lag: int) -> list[RecordedStep]:
+    """A step lasts until the next one is launched or, if the engine had nothing to do then, until its results left.
+
+    Args:
+        lag: steps between a launch and the time in which it runs: 1 where one is formed while the device runs another.
+    """
     own_end = {end.step: end.end for end in ends}
-    found = []
-    for launch, after in pairwise([*launches, None]):
-        assert launch is not None
-        limits = [own_end.get(launch.step), None if after is None else after.launch]
-        known = [limit for limit in limits if limit is not None]
-        if known:
-            found.append(_step(launch, min(known)))
+    found: list[RecordedStep] = []
+    for index, launch in enumerate(launches):
+        end = own_end.get(launch.step, math.inf)
+        begin, after = (each.launch for each in (*launches[index + lag : index + lag + 2], *[_NEVER] * 2)[:2])
+        # Where nothing follows, it runs once the one before has ended.
+        start = begin if begin < end else max(launch.launch, found[-1].end_s if found else 0.0)
+        if min(end, after) < math.inf:
+            found.append(_step(launch, start, min(end, after)))
     return found
 
 
-def _step(launch: Launch, end_s: float) -> RecordedStep:
+def _step(launch: Launch, start_s: float, end_s: float) -> RecordedStep:
     return RecordedStep(
-        start_s=launch.launch,
+        start_s=start_s,
         end_s=end_s,
         rows=launch.decodes,
         tokens=sum(tokens for _, tokens in launch.chunks),
         kv=launch.kv,
         attention=sum(tokens * (prefix + tokens / 2) for prefix, tokens in launch.chunks),
         waiting=launch.waiting,
+        pieces=len(launch.chunks),
     )
 
 
 def repetition(
-    done: Sequence[Done], prompts: Sequence[Sequence[int]], launches: Sequence[Launch], ends: Sequence[End]
+    done: Sequence[Done],
+    prompts: Sequence[Sequence[int]],
+    launches: Sequence[Launch],
+    ends: Sequence[End],
+    lag: int,
 ) -> Repetition:
-    """Args: prompts: the complete one of every task."""
+    """Args: prompts: the complete one of every task. lag: as of `steps_of`."""
     times = token_times(ends)
-    steps = steps_of(launches, ends)
+    steps = steps_of(launches, ends, lag)
     return Repetition(
         runs=tuple(recorded(each, times) for each in done),
         steps=tuple(steps),

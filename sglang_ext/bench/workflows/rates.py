@@ -5,13 +5,12 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.simulation.clients import Slo
-from sglang_ext.bench.simulation.loads import busy, knee
+from sglang_ext.bench.simulation.loads import busy, knee, number
 from sglang_ext.bench.simulation.machine import Machine
-from sglang_ext.bench.workflows.plan import BUSY, HALF, KNEE, NAMED
+from sglang_ext.bench.workflows.plan import BUSY, KNEE, NAMED
 from sglang_ext.bench.workflows.prepared import RunSource
 from sglang_ext.bench.workflows.record import CalibrationRecord
 from sglang_ext.bench.workload.job import Job
-from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.cost_model import CostModel
 
 _SEEDS = (101, 102)
@@ -40,6 +39,7 @@ def machine_of(calibration: CalibrationRecord) -> Machine:
         cost=CostModel.from_dict(dict(calibration.cost)),
         kv_tokens=calibration.kv_tokens,
         chunk=calibration.chunk,
+        running=calibration.running,
         overlap=calibration.overlap,
     )
 
@@ -47,7 +47,7 @@ def machine_of(calibration: CalibrationRecord) -> Machine:
 def find_rate(load: str, workload: str, source: RunSource, machine: Machine, slo: Slo) -> float:
     """Runs per second of a load. Raises InputError if it is neither a name nor a positive number."""
     if load not in NAMED:
-        return number(load)
+        return number(load, NAMED)
 
     def make(rate: float) -> list[list[Job]]:
         return [source.jobs(workload, rate, max(_RUNS, round(rate * _SECONDS)), seed) for seed in _SEEDS]
@@ -56,15 +56,3 @@ def find_rate(load: str, workload: str, source: RunSource, machine: Machine, slo
         return busy(make, machine, slo)
     found = knee(make, machine, slo)
     return found if load == KNEE else float(f"{found / 2:.3g}")
-
-
-def number(load: str) -> float:
-    try:
-        rate = float(load)
-    except ValueError:
-        rate = 0.0
-    if not 0 < rate < float("inf"):
-        raise InputError(
-            f"--load {load}: a number of runs per second above 0, or one of {', '.join((HALF, KNEE, BUSY))}"
-        )
-    return rate

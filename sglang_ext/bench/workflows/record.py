@@ -32,6 +32,7 @@ class CalibrationRecord(_Model):
         client_request_s, client_token_s: processor time of the plain client per request and per token, against a server
             that computes nothing.
         dtype, threads: of the engines. kv_tokens: of KV in all. chunk: tokens of prefill in a step at most.
+        running: requests that may decode at once; records of before it was noted have the simulator's default.
         overlap: how their loop runs beside the steps.
     """
 
@@ -46,6 +47,7 @@ class CalibrationRecord(_Model):
     threads: int
     kv_tokens: int
     chunk: int
+    running: int = 256
     overlap: Overlap
 
 

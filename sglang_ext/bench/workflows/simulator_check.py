@@ -13,15 +13,16 @@ from sglang_ext.bench.attainment import ServiceLevels
 from sglang_ext.bench.envelope import FIGURES
 from sglang_ext.bench.run_figures import RunSet
 from sglang_ext.bench.simulation.clients import Slo
+from sglang_ext.bench.simulation.loads import number
 from sglang_ext.bench.simulation.machine import Machine
 from sglang_ext.bench.simulation.simulate import simulate
 from sglang_ext.bench.simulation.simulated_arm import PolicyArm, SimulatedArm, stock_arm
 from sglang_ext.bench.workflows.arms import ArmNames
 from sglang_ext.bench.workflows.calibration import load_of
 from sglang_ext.bench.workflows.cell import Cell
-from sglang_ext.bench.workflows.plan import CLOSED, Place
+from sglang_ext.bench.workflows.plan import CLOSED, NAMED, Place
 from sglang_ext.bench.workflows.prepared import Prepared, RunSource
-from sglang_ext.bench.workflows.rates import Rates, machine_of, number
+from sglang_ext.bench.workflows.rates import Rates, machine_of
 from sglang_ext.bench.workflows.record import CalibrationRecord
 from sglang_ext.bench.workflows.simulator_record import Pair, PlaceCheck, SimulatorRecord
 from sglang_ext.bench.workflows.store import CALIBRATION, RATES, CellStore
@@ -122,7 +123,7 @@ class SimulatorCheck:
         if place.load == CLOSED:
             return None
         known = (self.store.load(RATES, Rates) or Rates()).known(place.workload, place.load)
-        return number(place.load) if known is None else known
+        return number(place.load, NAMED) if known is None else known
 
     def _jobs(self, cell: Cell, rate: float | None) -> Sequence[Job]:
         key, runs = cell.key, len(cell.repetition.runs)

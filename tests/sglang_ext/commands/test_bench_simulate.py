@@ -115,6 +115,8 @@ def test_measured_profile(tmp_path):
     [
         (("--load", "fast"), "a number of runs per second above 0, or one of knee, busy"),
         (("--load", "-1"), "above 0"),
+        (("--load", "inf"), "above 0"),
+        (("--in-flight", "4"), "closed loop, which has no rate"),
         (("--device", "h200-9b"), "did you mean h200-8b"),
         (("--policy", "dedline"), "did you mean 'deadline'"),
         (("--policy-off", "rigde"), "did you mean 'ridge'"),

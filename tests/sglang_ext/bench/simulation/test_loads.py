@@ -7,6 +7,7 @@ import pytest
 from sglang_ext.bench.attainment import Attainment, ServiceLevels
 from sglang_ext.bench.repetition import interference
 from sglang_ext.bench.run_figures import RunSet
+from sglang_ext.bench.simulation import loads
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.loads import BUSY_ATTAINED, KNEE_SHARE, busy, knee
 from sglang_ext.bench.simulation.rooflines import machine
@@ -62,3 +63,12 @@ def test_more_bandwidth_and_fewer_parameters_make_steps_shorter():
     steps = {name: machine(name).unloaded_s for name in ("a100-8b", "a100-14b", "h200-8b", "h200-14b")}
     assert steps["h200-8b"] < steps["h200-14b"] < steps["a100-14b"]
     assert steps["h200-8b"] < steps["a100-8b"] < steps["a100-14b"]
+
+
+@pytest.mark.parametrize("turns", [0.003, 0.05, 7.0])
+def test_where_a_load_begins_is_found_below_and_above_where_it_is_looked_for(turns):
+    assert loads._first(lambda rate: rate > turns) == pytest.approx(turns, rel=0.02)
+
+
+def test_an_engine_that_no_rate_is_low_enough_for_has_the_least():
+    assert loads._first(lambda rate: True) <= 0.001

@@ -45,11 +45,18 @@ def test_a_token_has_the_time_at_which_its_step_ended():
 
 
 def test_a_step_lasts_to_the_next_launch_or_to_its_own_end_before_a_pause():
-    steps = steps_of(LAUNCHES, ENDS)
+    steps = steps_of(LAUNCHES, ENDS, 0)
     assert [(step.start_s, step.end_s) for step in steps] == [(10.0, 10.5), (10.5, 10.8), (10.8, 11.0), (20.0, 20.25)]
     mixed = steps[1]
     assert (mixed.rows, mixed.tokens, mixed.kv, mixed.attention) == (1, 6, 164, 6 * (64 + 3))
     assert [step.waiting for step in steps] == [0, 0, 0, 1]
+    assert [step.pieces for step in steps] == [1, 1, 0, 1]
+
+
+def test_where_a_step_is_formed_while_another_runs_it_runs_from_the_next_launch_on():
+    steps = steps_of(LAUNCHES, [End(1, 10.7, {}), End(2, 10.85, {}), End(3, 11.2, {}), End(4, 20.5, {})], 1)
+    # The third is the last before a pause, the fourth has one behind it that has not ended.
+    assert [(step.start_s, step.end_s) for step in steps] == [(10.5, 10.7), (10.8, 10.85), (10.85, 11.2), (20.25, 20.5)]
 
 
 @pytest.fixture
@@ -77,7 +84,7 @@ def test_a_run_has_the_steps_times(done):
         ("b", ("a",), (4.0,)),
     ]
     assert run.switch_gaps() == [2.0]
-    found = repetition([done], complete_prompts([done]), LAUNCHES[:2], ends)
+    found = repetition([done], complete_prompts([done]), LAUNCHES[:2], ends, 0)
     assert (found.computed, found.needed, found.kv_high) == (106, 3 + 4, 170)
     stamps = [stamp for stream in done[2].by_task.values() for stamp in stream.stamps]
     assert lateness([done], token_times(ends)) == [
