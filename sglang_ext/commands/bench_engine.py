@@ -19,6 +19,7 @@ from sglang_ext.commands.bench_progress import BenchProgress
 from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.options import json_option, model_option
 from sglang_ext.commands.sglang_flags import check_flags
 from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
@@ -36,9 +37,9 @@ _WIDTH = 110
 @click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help=f"By default {_REPETITIONS}.")
 @click.option("--arm", "arms", type=click.Choice(list(ABOUT)), multiple=True, help="Measure these only.")
 @click.option("--point", "labels", metavar="TEXT", multiple=True, help="Measure points with this in their name only.")
-@click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
+@model_option
 @click.option("--profile", is_flag=True, help="Show where the time of a decode step goes, instead of the benchmark.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@json_option
 @click.option("--read", **READ_OPTION)
 def bench_engine(
     flags: tuple[str, ...],

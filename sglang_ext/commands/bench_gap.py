@@ -17,6 +17,7 @@ from sglang_ext.commands.bench_progress import BenchProgress
 from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.options import json_option, model_option
 from sglang_ext.commands.sglang_flags import check_flags
 from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
@@ -42,8 +43,8 @@ _ARMS = {arm.name: arm for arm in ARMS}
     metavar="N",
     help="Tokens per streamed chunk.",
 )
-@click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@model_option
+@json_option
 @click.option("--read", **READ_OPTION)
 def bench_gap(
     flags: tuple[str, ...],

@@ -19,6 +19,7 @@ from sglang_ext.commands.bench_progress import BenchProgress
 from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.options import json_option, model_option, workloads_option
 from sglang_ext.commands.sglang_flags import check_flags
 from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
@@ -37,15 +38,9 @@ _OWN_FLAGS = ("dtype", "chunked_prefill_size", "disable_radix_cache", "prefill_m
 @click.option("--quick", is_flag=True, help=f"{_QUICK_PROMPTS} prompts.")
 @click.option("--prompts", type=click.IntRange(min=1), metavar="N", help=f"By default {_PROMPTS}.")
 @click.option("--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="This only.")
-@click.option(
-    "--workloads",
-    "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Real inputs; without it the few that come with Grape.",
-)
-@click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@workloads_option
+@model_option
+@json_option
 @click.option("--read", **READ_OPTION)
 def bench_numerics(
     flags: tuple[str, ...],

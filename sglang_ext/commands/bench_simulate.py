@@ -32,6 +32,16 @@ from sglang_ext.commands.bench_record_file import read_record
 from sglang_ext.commands.bench_simulate_arms import policy_arms, stock_arms
 from sglang_ext.commands.bench_simulate_table import show
 from sglang_ext.commands.failures import reported
+from sglang_ext.commands.options import (
+    arrivals_option,
+    chat_option,
+    every_arm_option,
+    in_flight_option,
+    json_option,
+    tbt_option,
+    ttft_option,
+    workloads_option,
+)
 from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.configuration import EVICTION_ORDERS
@@ -45,22 +55,11 @@ _CLOSED_RATE = 1e-6
 
 @click.command("simulate")
 @click.option("--workload", type=click.Choice(list(WORKLOADS)), default="search", show_default=True)
-@click.option(
-    "--workloads",
-    "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Real inputs; without it the few that come with Grape.",
-)
-@click.option("--chat", type=click.FloatRange(0, 1), default=0.0, help="Share of ordinary requests among the runs.")
+@workloads_option
+@chat_option
 @click.option("--load", "loads", multiple=True, metavar="RATE", help=f"Runs per second, {' or '.join(NAMED)}. [knee]")
-@click.option("--in-flight", type=click.IntRange(min=1), metavar="N", help="Closed loop: N runs at once, no rate.")
-@click.option(
-    "--arrivals",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="An Azure or Mooncake trace, its time scaled to each load; without it a Poisson process.",
-)
+@in_flight_option
+@arrivals_option
 @click.option("--device", default="h200-8b", show_default=True, metavar="NAME", help=", ".join(machine_names()))
 @click.option(
     "--profile",
@@ -104,16 +103,16 @@ _CLOSED_RATE = 1e-6
     show_default=True,
     help="That the arrivals of each last, at least: an overload needs time to show.",
 )
-@click.option("--ttft", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True, metavar="STEPS")
-@click.option("--tbt", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, metavar="STEPS")
+@ttft_option
+@tbt_option
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
     help="Counts the tokens; without it they are estimated.",
 )
-@click.option("--every-arm", is_flag=True, help="Show stock arms that are the best of nothing, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@every_arm_option
+@json_option
 @click.option("--html", **HTML_OPTION)
 @click.option(
     "--read",

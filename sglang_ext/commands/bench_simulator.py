@@ -16,6 +16,7 @@ from sglang_ext.bench.workflows.store import CellStore
 from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.bench_simulator_table import show
 from sglang_ext.commands.failures import reported
+from sglang_ext.commands.options import json_option
 from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
 
@@ -24,7 +25,7 @@ _WIDTH = 150
 
 @click.command("simulator")
 @click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@json_option
 @click.option("--read", **READ_OPTION)
 def bench_simulator(folder: Path | None, as_json: bool, read: Path | None) -> None:
     """Simulate the runs of a measurement again and compare the figures.

@@ -27,6 +27,17 @@ from sglang_ext.commands.bench_record_file import READ_OPTION, read_record
 from sglang_ext.commands.bench_workflows_table import show
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.options import (
+    arrivals_option,
+    chat_option,
+    every_arm_option,
+    in_flight_option,
+    json_option,
+    model_option,
+    tbt_option,
+    ttft_option,
+    workloads_option,
+)
 from sglang_ext.commands.sglang_flags import check_flags
 from sglang_ext.commands.table_console import table_console
 from sglang_ext.driver.errors import InputError
@@ -53,22 +64,11 @@ _OWN_FLAGS = (
 @click.option("--screen", "mode", flag_value="screen", help="Every stock setting with both clients, once per workload.")
 @click.option("--full", "mode", flag_value="full", help="The screen, then Grape and what it left at several loads.")
 @click.option("--workload", "workloads", type=click.Choice(list(WORKLOADS)), multiple=True, help="These only.")
-@click.option(
-    "--workloads",
-    "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Real inputs; without it the few that come with Grape.",
-)
-@click.option("--chat", type=click.FloatRange(0, 1), default=0.0, help="Share of ordinary requests among the runs.")
+@workloads_option
+@chat_option
 @click.option("--load", "loads", multiple=True, metavar="RATE", help=f"Runs per second, or {', '.join(NAMED)}.")
-@click.option("--in-flight", type=click.IntRange(min=1), metavar="N", help="Closed loop: N runs at once, no rate.")
-@click.option(
-    "--arrivals",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="An Azure or Mooncake trace, its time scaled to each load; without it a Poisson process.",
-)
+@in_flight_option
+@arrivals_option
 @click.option("--policy", metavar="NAME", help=f"Grape's: {', '.join(policy_names())}. [the engine's setting]")
 @click.option(
     "--arm", "arms", multiple=True, metavar="ARM", help="grape, grape-PART, mixed-128/prewarm, ablations, ..."
@@ -79,17 +79,17 @@ _OWN_FLAGS = (
     "--minutes", type=click.FloatRange(0, min_open=True), metavar="N", help="What would end later is not begun."
 )
 @click.option("--natural-stops", is_flag=True, help="The model ends its outputs; else all arms have equal lengths.")
-@click.option("--ttft", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True, metavar="STEPS")
-@click.option("--tbt", type=click.FloatRange(0, min_open=True), default=3.0, show_default=True, metavar="STEPS")
+@ttft_option
+@tbt_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
     help="Takes each finished cell; the same command goes on from there.",
 )
-@click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
-@click.option("--every-arm", is_flag=True, help="Show stock arms that are the best of nothing, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@model_option
+@every_arm_option
+@json_option
 @click.option("--html", **HTML_OPTION)
 @click.option("--read", **READ_OPTION)
 def bench_workflows(as_json: bool, every_arm: bool, html: Path | None, read: Path | None, **options: Any) -> None:

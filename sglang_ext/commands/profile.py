@@ -12,6 +12,7 @@ from grape_dsl.cli import ExitCode
 from sglang_ext.commands.bench_progress import BenchProgress
 from sglang_ext.commands.failures import answer_sigterm, reported
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.options import model_option
 from sglang_ext.commands.profile_table import show, show_check
 from sglang_ext.commands.sglang_flags import check_flags
 from sglang_ext.commands.table_console import table_console
@@ -30,7 +31,7 @@ _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.command("profile")
 @click.argument("flags", metavar="[-- SGLANG FLAGS]", nargs=-1, type=click.UNPROCESSED)
 @click.option("--quick", is_flag=True, help=f"{_QUICK_SECONDS:.0f} s of steps instead of {_SECONDS:.0f}.")
-@click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
+@model_option
 @click.option("--output", type=_FILE, metavar="FILE", help="Write the profile there, not into the cache folder.")
 @click.option("--plot", type=_FILE, metavar="FILE", help="Draw the times of steps, as SVG.")
 @click.option("--json", "as_json", is_flag=True, help="Print the profile, or the errors of --check, as JSON.")

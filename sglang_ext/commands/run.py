@@ -21,6 +21,7 @@ from grape_dsl.lowering import DEFAULT_EDGE_WEIGHT
 from sglang_ext.commands.engine_profile import profile_line
 from sglang_ext.commands.failures import answer_sigterm, reported, warn
 from sglang_ext.commands.model_progress import fetch_embedded_model
+from sglang_ext.commands.options import model_option
 from sglang_ext.commands.run_output import JsonOutput, ListedOutput, RunOutput, StreamedOutput
 from sglang_ext.commands.run_progress import RunProgress
 from sglang_ext.commands.run_session import RunSession
@@ -86,7 +87,7 @@ class _Options:
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Limit of each run in seconds."
 )
-@click.option("--model", metavar="PATH", help="A model folder or Hugging Face name; without it the embedded model.")
+@model_option
 @click.option("--url", metavar="URL", help="A running SGLang server; its API key is read from GRAPE_API_KEY.")
 @click.option("--tokenizer", metavar="PATH", help="A folder with the tokenizer, if it does not lie with the model.")
 @click.option("--verbose", "-v", is_flag=True, help="Show SGLang's log.")

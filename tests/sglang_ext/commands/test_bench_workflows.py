@@ -12,7 +12,8 @@ from sglang_ext.bench.machine import Machine
 from sglang_ext.bench.workflows.goals import judge
 from sglang_ext.bench.workflows.record import WorkflowRecord, WorkloadResult
 from sglang_ext.commands.bench_workflows import bench_workflows
-from tests.sglang_ext.bench.workflows.test_results import ARMS, CALIBRATION, result
+from tests.sglang_ext.bench.workflows.cells import CALIBRATION
+from tests.sglang_ext.bench.workflows.test_results import ARMS, result
 
 MACHINE = Machine(system="Linux", processor="a CPU", cpus=2, memory_bytes=1 << 30, accelerator=None, variables={})
 

@@ -10,12 +10,12 @@ from sglang_ext.bench.machine import Machine
 from sglang_ext.bench.recorded_step import RecordedStep
 from sglang_ext.bench.repetition import Repetition
 from sglang_ext.bench.run_figures import Gaps
-from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.verdict import Verdict
-from sglang_ext.bench.workflows.record import CalibrationRecord, WorkflowRecord, WorkloadResult
+from sglang_ext.bench.workflows.record import WorkflowRecord, WorkloadResult
 from sglang_ext.policy.cost_model import CostModel
 from tests.sglang_ext.bench.recorded_runs import chain
+from tests.sglang_ext.bench.workflows.cells import CALIBRATION
 
 HOSTILE = "grape-<script>alert('x')</script>&\"part"
 """An arm that nobody would make."""
@@ -79,20 +79,7 @@ def workflow_record() -> WorkflowRecord:
         versions={"sglang": "0.5.23"},
         model="a/model",
         settings={"repetitions": 2, "seconds": 20.0, "inputs": "built in", "arrivals": "poisson", "policy": "deadline"},
-        calibration=CalibrationRecord(
-            unloaded_s=0.1,
-            cost={"fixed": 0.05},
-            errors={"all": 0.07},
-            steps=100,
-            matrix_flops=4e10,
-            client_request_s=0.001,
-            client_token_s=0.0001,
-            dtype="bfloat16",
-            threads=2,
-            kv_tokens=1200,
-            chunk=512,
-            overlap=Overlap.NONE,
-        ),
+        calibration=CALIBRATION.model_copy(update={"errors": {"all": 0.07}}),
         ttft_s=4.0,
         tbt_s=0.3,
         engines={"grape": EngineRecord(flags=["--tp-size", "1"], environment={"A": "b"}, resolved={}, plugin={})},

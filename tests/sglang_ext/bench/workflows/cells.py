@@ -1,4 +1,4 @@
-"""Cells as a measurement gives them."""
+"""Cells, and what they are measured by, as a measurement gives them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,25 @@ from collections.abc import Sequence
 
 from sglang_ext.bench.recorded_step import RecordedStep
 from sglang_ext.bench.repetition import Repetition
+from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.workflows.cell import Cell, CellKey
+from sglang_ext.bench.workflows.record import CalibrationRecord
 from tests.sglang_ext.bench.recorded_runs import chain
+
+CALIBRATION = CalibrationRecord(
+    unloaded_s=0.1,
+    cost={"fixed": 0.05, "row": 0.01, "token": 0.001},
+    errors={},
+    steps=100,
+    matrix_flops=4e10,
+    client_request_s=0.001,
+    client_token_s=0.0001,
+    dtype="bfloat16",
+    threads=2,
+    kv_tokens=1200,
+    chunk=512,
+    overlap=Overlap.NONE,
+)
 
 
 def cell(

@@ -14,8 +14,7 @@ from sglang_ext.bench.workflows.bench import WorkflowBench
 from sglang_ext.bench.workflows.plan import CLOSED, Place, Stage
 from sglang_ext.bench.workflows.rates import Rates
 from sglang_ext.bench.workflows.store import CellStore
-from tests.sglang_ext.bench.workflows.cells import cell
-from tests.sglang_ext.bench.workflows.test_results import CALIBRATION
+from tests.sglang_ext.bench.workflows.cells import CALIBRATION, cell
 
 NAMES = ArmNames("deadline", 40, 3)
 ARMS = NAMES.arms(("grape", "default/plain", "default/prewarm"))

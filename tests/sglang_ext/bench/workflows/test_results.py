@@ -6,28 +6,13 @@ import pytest
 
 from sglang_ext.bench.load_result import LoadResult, with_default
 from sglang_ext.bench.simulation.clients import Slo
-from sglang_ext.bench.simulation.machine import Overlap
 from sglang_ext.bench.workflows.arms import ArmNames
 from sglang_ext.bench.workflows.goals import judge
-from sglang_ext.bench.workflows.record import CalibrationRecord, WorkloadResult
+from sglang_ext.bench.workflows.record import WorkloadResult
 from sglang_ext.bench.workflows.results import Results, kept
 from sglang_ext.driver.errors import EngineError
-from tests.sglang_ext.bench.workflows.cells import cell
+from tests.sglang_ext.bench.workflows.cells import CALIBRATION, cell
 
-CALIBRATION = CalibrationRecord(
-    unloaded_s=0.1,
-    cost={"fixed": 0.05, "row": 0.01, "token": 0.001},
-    errors={},
-    steps=100,
-    matrix_flops=4e10,
-    client_request_s=0.001,
-    client_token_s=0.0001,
-    dtype="bfloat16",
-    threads=2,
-    kv_tokens=1200,
-    chunk=512,
-    overlap=Overlap.NONE,
-)
 NAMES = ("grape", "default/plain", "mixed-128/plain", "mixed-128/prewarm")
 ARMS = {name: ArmNames("deadline", 40, 3).arm(name) for name in NAMES}
 

@@ -18,8 +18,7 @@ from sglang_ext.bench.workflows.simulator_record import SimulatorRecord
 from sglang_ext.bench.workflows.store import CellStore
 from sglang_ext.commands.bench_simulator import bench_simulator
 from sglang_ext.driver.errors import InputError
-from tests.sglang_ext.bench.workflows.cells import cell
-from tests.sglang_ext.bench.workflows.test_results import CALIBRATION
+from tests.sglang_ext.bench.workflows.cells import CALIBRATION, cell
 
 ARMS = ("grape", "grape-deadlines", "mixed-128/prewarm")
 # Where F is another one by rounding, a decision here and there is.
