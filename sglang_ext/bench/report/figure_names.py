@@ -63,8 +63,8 @@ READING = (
     ),
     (
         "fluid limit",
-        "the gaps if the prefill of each 20 s were spread evenly over the steps that decode in them. No order of the "
-        "same work has a smaller mean.",
+        "the gaps if the prefill of each 20 s were spread evenly over the steps that decode in them: a yardstick, no "
+        "bound.",
     ),
     (
         "interference",

@@ -73,7 +73,10 @@ class ProfileRun:
         try:
             found = fitted(measurements.list(self.seed))
         except ValueError as error:
-            raise EngineError(f"nothing can be fitted to {len(measurements)} steps: {error}") from None
+            raise EngineError(
+                f"{len(measurements)} steps in {length_s:.0f} s are too few for a cost model ({error}); "
+                "let nothing else run on the machine, and leave --quick out"
+            ) from None
         return Profile(
             key=key,
             cost=found.cost,
