@@ -164,6 +164,7 @@ def _simulate(
     tokenizer: Path | None,
 ) -> SimulationRecord:
     refuse_rates(in_flight, loads)
+    rates = {load: number(load, NAMED) for load in loads if load not in NAMED}
     target = _machine(device, profile, overlap, kv_tokens)
     slo = Slo(ttft * target.unloaded_s, tbt * target.unloaded_s)
     chosen = [
@@ -182,7 +183,7 @@ def _simulate(
     def rate_of(load: str) -> float:
         if load == "knee":
             return knee(make, target, slo)
-        return busy(make, target, slo) if load == "busy" else number(load, NAMED)
+        return busy(make, target, slo) if load == "busy" else rates[load]
 
     results: list[LoadResult] = []
     named = loads or (("closed",) if in_flight else ("knee",))

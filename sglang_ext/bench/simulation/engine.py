@@ -131,7 +131,7 @@ class Engine:
             return
         node = self.cache.publish(request.spans, request.computed, request.node, request.private)
         self.cache.unlock(node)
-        request.node, request.computed, request.private = None, 0, 0
+        request.node, request.computed, request.private, request.early = None, 0, 0, False
 
     def admit(self, request: Request) -> None:
         """Lock what the cache has of a request's prompt, if it holds nothing yet."""
@@ -139,6 +139,7 @@ class Engine:
             most = request.known - 1 if request.complete else request.visible
             request.computed, request.node = self.cache.match(request.spans, most)
             self.cache.lock(request.node)
+            request.early = not request.complete
 
     def _launch(self, batch: Batch) -> None:
         batch.start_s = max(self.now_s, self._busy_s)

@@ -121,7 +121,7 @@ class PlannedFormer:
             ),
             holding=holding,
             kv_free=engine.cache.available,
-            rows_free=max(0, self._held_rows - len(holding)),
+            rows_free=self._held_rows - sum(request.early for request in self._waiting.values()),
             seats_free=engine.machine.running - len(engine.running),
             chunk=engine.machine.chunk,
             short=self._short,

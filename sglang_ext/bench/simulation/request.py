@@ -61,6 +61,7 @@ class Request:
 
     Attributes:
         computed: tokens of the prompt in KV.
+        early: it began to hold KV before its prompt was complete, and holds it.
         private: of these, tokens that are not in the tree.
         found: tokens that the cache had when it was asked last.
         launched: output tokens that steps were formed for.
@@ -87,6 +88,7 @@ class Request:
     tbt_s: float | None = None
     deadline_s: float | None = None
     computed: int = 0
+    early: bool = False
     private: int = 0
     found: int = 0
     node: Node | None = None

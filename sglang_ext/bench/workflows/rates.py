@@ -5,12 +5,14 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from sglang_ext.bench.simulation.clients import Slo
+from sglang_ext.bench.simulation.engine import SimulationError
 from sglang_ext.bench.simulation.loads import busy, knee, number
 from sglang_ext.bench.simulation.machine import Machine
 from sglang_ext.bench.workflows.plan import BUSY, KNEE, NAMED
 from sglang_ext.bench.workflows.prepared import RunSource
 from sglang_ext.bench.workflows.record import CalibrationRecord
 from sglang_ext.bench.workload.job import Job
+from sglang_ext.driver.errors import InputError
 from sglang_ext.policy.cost_model import CostModel
 
 _SEEDS = (101, 102)
@@ -45,14 +47,24 @@ def machine_of(calibration: CalibrationRecord) -> Machine:
 
 
 def find_rate(load: str, workload: str, source: RunSource, machine: Machine, slo: Slo) -> float:
-    """Runs per second of a load. Raises InputError if it is neither a name nor a positive number."""
+    """Runs per second of a load.
+
+    Raises:
+        InputError: it is neither a name nor a positive number, or the simulated engine cannot hold the workload.
+    """
     if load not in NAMED:
         return number(load, NAMED)
 
     def make(rate: float) -> list[list[Job]]:
         return [source.jobs(workload, rate, max(_RUNS, round(rate * _SECONDS)), seed) for seed in _SEEDS]
 
-    if load == BUSY:
-        return busy(make, machine, slo)
-    found = knee(make, machine, slo)
+    try:
+        if load == BUSY:
+            return busy(make, machine, slo)
+        found = knee(make, machine, slo)
+    except SimulationError as error:
+        raise InputError(
+            f"--load {load}: no rate can be found for {workload!r}, since this engine cannot run it: {error}; "
+            "give the engine more KV, or name the rate"
+        ) from None
     return found if load == KNEE else float(f"{found / 2:.3g}")

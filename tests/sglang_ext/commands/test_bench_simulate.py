@@ -113,7 +113,10 @@ def test_measured_profile(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--load", "fast"), "a number of runs per second above 0, or one of knee, busy"),
+        (
+            ("--load", "knee", "--load", "fast"),
+            "--load fast: a number of runs per second above 0, or one of knee, busy",
+        ),
         (("--load", "-1"), "above 0"),
         (("--load", "inf"), "above 0"),
         (("--in-flight", "4"), "closed loop, which has no rate"),

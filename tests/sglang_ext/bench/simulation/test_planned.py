@@ -36,6 +36,14 @@ def test_a_policy_sees_what_is_ready_and_why():
     assert last.ready[0].deadline_s == pytest.approx(last.ready[0].since_s + 10.0)
 
 
+def test_rows_are_taken_by_prompts_that_began_before_they_were_complete():
+    policy = Greedy(room=6)
+    watched([chain()], policy)
+    held = [(s.rows_free, len(s.holding), s.ready[0].complete) for s in policy.seen]
+    assert (64, 1, True) in held, "the first task was complete before it held KV"
+    assert (63, 1, True) in held, "the second one began early"
+
+
 def test_decodes_carry_the_time_of_their_last_token():
     policy = Greedy(room=20)
     watched([chain()], policy)
