@@ -22,7 +22,7 @@ Encode = Callable[[str], list[int]]
 
 
 def test_random_graphs_one_by_one(engine: Server, stock: Server, codec: TextEncoder, encode: Encode) -> None:
-    graphs = [random_graph(seed, encode) for seed in range(30)]
+    graphs = [random_graph(seed, encode) for seed in range(20)]
     answers = run_all(engine.url, graphs, at_once=1)
     tally = compare(stock.url, graphs, answers, codec)
     events = engine.events()
@@ -42,8 +42,13 @@ def test_32_runs_at_once(engine: Server, stock: Server, codec: TextEncoder, enco
     assert set(engine.counts().values()) == {0}
 
 
-# Each takes a minute or two; one more with two ranks is in the quick line.
-SLOW = ("budget-tp2-no-overlap-no-radix-chunk32-forced", "paper-tp2-overlap-page16-lpm")
+# Each takes a minute or two. The others have each policy, and each value of a flag, at least once.
+SLOW = (
+    "budget-no-overlap-no-radix-page16-lpm",
+    "budget-tp2-no-overlap-no-radix-chunk32-forced",
+    "deadline-no-overlap",
+    "paper-tp2-overlap-page16-lpm",
+)
 
 
 @pytest.fixture(

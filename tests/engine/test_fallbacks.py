@@ -45,6 +45,7 @@ def reference(model: Path, prompts: list[list[int]], outputs: list[list[int]]) -
     check(loaded, prompts, outputs)
 
 
+@pytest.mark.slow
 def test_an_old_cpu_with_every_path_off(tiny_model: Path, prompts: list[list[int]]) -> None:
     found = model_alone.run(tiny_model, prompts, TOKENS, {"all": {}}, OLD_CPU | OFF)["all"]
     ids = found.pop("ids")
