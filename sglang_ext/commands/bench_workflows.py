@@ -52,7 +52,6 @@ _OWN_FLAGS = (
     "prefill_decode_interval",
     "schedule_policy",
     "disable_radix_cache",
-    "tp_size",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from sglang_ext.bench.arms import Arm, EngineKind, engines, new_client
@@ -88,7 +89,7 @@ class WorkflowBench:
         """Measured before, or now on an engine of its own. Raises EngineError."""
         found = self.store.load(CALIBRATION, CalibrationRecord)
         if found is None:
-            with EngineGroup.start(self.setup, [self.default], self.progress.starting) as group:
+            with self._engines([self.default]) as group:
                 asyncio.run(self._calibrate(group))
             found = self.store.load(CALIBRATION, CalibrationRecord)
             assert found is not None
@@ -128,8 +129,11 @@ class WorkflowBench:
     ) -> None:
         if self.default not in kinds:
             self.calibration()
-        with EngineGroup.start(self.setup, kinds, self.progress.starting) as group:
+        with self._engines(kinds) as group:
             asyncio.run(self._measure(group, stage, arms, repetitions))
+
+    def _engines(self, kinds: Sequence[EngineKind]) -> AbstractContextManager[EngineGroup]:
+        return EngineGroup.start(self.setup, kinds, self.store.engine_folder(), self.progress.starting)
 
     async def _calibrate(self, group: EngineGroup) -> None:
         async with group.connected() as measurements:
@@ -137,7 +141,7 @@ class WorkflowBench:
 
     async def _calibrate_on(self, measurement: Measurement) -> None:
         await self._warm_up(measurement, _PLAIN, WORKLOAD)
-        flops = LimitProbe(str(measurement.engine.record.resolved["dtype"])).measure().flops
+        flops = _matrix_flops(measurement.engine.record)
         self.store.save(CALIBRATION, await calibrate(measurement, self.source, flops))
 
     async def _measure(self, group: EngineGroup, stage: Stage, arms: Sequence[Arm], repetitions: Sequence[int]) -> None:
@@ -182,3 +186,11 @@ class WorkflowBench:
 
 def _key(arm: Arm, place: Place, number: int) -> CellKey:
     return CellKey(arm=arm.name, workload=place.workload, load=place.load, repetition=number)
+
+
+def _matrix_flops(engine: EngineRecord) -> float:
+    """Of a large matrix product on all that the engine runs on: ranks share one processor, each has an accelerator."""
+    resolved = engine.resolved
+    device = str(resolved["device"])
+    devices = 1 if device == "cpu" else int(resolved["tp_size"])
+    return devices * LimitProbe(str(resolved["dtype"]), device).measure().flops

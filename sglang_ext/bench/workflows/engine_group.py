@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -26,11 +25,17 @@ class EngineGroup:
     @classmethod
     @contextmanager
     def start(
-        cls, setup: EngineSetup, kinds: Sequence[EngineKind], starting: Callable[[str], None]
+        cls, setup: EngineSetup, kinds: Sequence[EngineKind], folder: Path, starting: Callable[[str], None]
     ) -> Iterator[EngineGroup]:
-        """Start them, until the block ends. Raises EngineError."""
+        """Start them, until the block ends.
+
+        Args:
+            folder: takes the logs and the steps of all.
+
+        Raises:
+            EngineError: one does not start.
+        """
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grape-bench-")))
             # One after the other: an engine on an accelerator takes its memory from what is free when it starts.
             running = {
                 kind.name: stack.enter_context(

@@ -13,6 +13,7 @@ from sglang_ext.bench.workflows.cell import Cell, CellKey
 from sglang_ext.driver.errors import InputError
 
 _SETTINGS = "settings.json"
+_ENGINES = "engines"
 CALIBRATION, RATES = "calibration", "rates"
 """Names of what a measurement has beside its cells."""
 # Names of other files have fewer.
@@ -93,6 +94,15 @@ class CellStore:
 
     def save(self, name: str, value: BaseModel) -> None:
         self._write(self.folder / f"{name}.json", value.model_dump_json())
+
+    def engine_folder(self) -> Path:
+        """A new one for the logs and steps of engines, behind those that there are: `engines/1`, `engines/2`, ..."""
+        there = self.folder / _ENGINES
+        there.mkdir(exist_ok=True)
+        last = max((int(folder.name) for folder in there.iterdir() if folder.name.isdecimal()), default=0)
+        made = there / str(last + 1)
+        made.mkdir()
+        return made
 
     @staticmethod
     def _name(key: CellKey) -> str:

@@ -33,7 +33,7 @@ class FakeEngines:
         self.left = cells
 
     @contextmanager
-    def start(self, setup, kinds, starting):
+    def start(self, setup, kinds, folder, starting):
         self.started.append([kind.name for kind in kinds])
         yield self
 

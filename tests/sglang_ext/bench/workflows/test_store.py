@@ -52,3 +52,12 @@ def test_rates_are_kept_by_workload_and_name(tmp_path):
     found = store.load("rates", Rates)
     assert found is not None
     assert found.with_rate("code", "knee", 0.2).rates == {"search": {"knee": 0.5, "busy": 0.7}, "code": {"knee": 0.2}}
+
+
+def test_each_start_of_engines_has_a_folder_of_its_own(tmp_path):
+    store = CellStore(tmp_path / "cells", {})
+    first = store.engine_folder()
+    (first / "grape.steps").write_text("{}")
+    again = CellStore(tmp_path / "cells", {}).engine_folder()
+    assert [first, again] == [tmp_path / "cells" / "engines" / n for n in "12"]
+    assert list(store.cells()) == []
