@@ -42,7 +42,7 @@ def test_32_runs_at_once(engine: Server, stock: Server, codec: TextEncoder, enco
     assert set(engine.counts().values()) == {0}
 
 
-# Each takes a minute or two. The others have each policy, and each value of a flag, at least once.
+# Each takes a minute or two. The others have each policy and each flag at least once, but for chunks of 32 and none.
 SLOW = (
     "budget-no-overlap-no-radix-page16-lpm",
     "budget-tp2-no-overlap-no-radix-chunk32-forced",
