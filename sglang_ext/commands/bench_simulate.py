@@ -17,7 +17,7 @@ from sglang_ext.bench.report.simulated_report import simulated_report
 from sglang_ext.bench.simulation.clients import Slo
 from sglang_ext.bench.simulation.comparison import SimulatedComparison
 from sglang_ext.bench.simulation.engine import SimulationError
-from sglang_ext.bench.simulation.loads import NAMED, busy, knee, number, refuse_rates
+from sglang_ext.bench.simulation.loads import NAMED, busy, check_loads, knee, number
 from sglang_ext.bench.simulation.machine import Machine, Overlap
 from sglang_ext.bench.simulation.record import SimulationRecord
 from sglang_ext.bench.simulation.rooflines import machine, machine_names, measured
@@ -163,8 +163,7 @@ def _simulate(
     tbt: float,
     tokenizer: Path | None,
 ) -> SimulationRecord:
-    refuse_rates(in_flight, loads)
-    rates = {load: number(load, NAMED) for load in loads if load not in NAMED}
+    check_loads(in_flight, loads, NAMED)
     target = _machine(device, profile, overlap, kv_tokens)
     slo = Slo(ttft * target.unloaded_s, tbt * target.unloaded_s)
     chosen = [
@@ -183,7 +182,7 @@ def _simulate(
     def rate_of(load: str) -> float:
         if load == "knee":
             return knee(make, target, slo)
-        return busy(make, target, slo) if load == "busy" else rates[load]
+        return busy(make, target, slo) if load == "busy" else number(load, NAMED)
 
     results: list[LoadResult] = []
     named = loads or (("closed",) if in_flight else ("knee",))

@@ -13,7 +13,7 @@ from rich.console import Console
 from grape_dsl.cli import ExitCode
 from sglang_ext.bench.machine import versions
 from sglang_ext.bench.report.workflow_report import workflow_report
-from sglang_ext.bench.simulation.loads import number, refuse_rates
+from sglang_ext.bench.simulation.loads import check_loads
 from sglang_ext.bench.workflows.arms import QUICK, ArmNames
 from sglang_ext.bench.workflows.choice import Choice
 from sglang_ext.bench.workflows.plan import CLOSED, MODES, NAMED, Mode, time_plan
@@ -132,7 +132,7 @@ def _measure(
     model: str | None,
 ) -> WorkflowRecord:
     check_flags(flags)
-    refuse_rates(in_flight, loads)
+    check_loads(in_flight, loads, NAMED)
     chosen = MODES[mode]
     names = ArmNames(policy or EngineSettings.from_environment().policy, ttft, tbt)
     choice = _choice(chosen, names, workloads, loads, in_flight, arms, repetitions)
@@ -193,9 +193,6 @@ def _choice(
     arms: tuple[str, ...],
     repetitions: int | None,
 ) -> Choice:
-    for load in loads:
-        if load not in NAMED:
-            number(load, NAMED)
     if arms and mode.name == "screen":
         raise InputError("--screen tries every stock setting; leave --arm out")
     if mode.name == "quick":

@@ -66,10 +66,13 @@ def number(load: str, named: Iterable[str]) -> float:
     return rate
 
 
-def refuse_rates(in_flight: int | None, loads: Sequence[str]) -> None:
-    """Raises InputError if a closed loop is asked for together with rates."""
+def check_loads(in_flight: int | None, loads: Sequence[str], named: Sequence[str]) -> None:
+    """Raises InputError if a closed loop is asked for together with rates, or a load is neither a name nor a rate."""
     if in_flight and loads:
         raise InputError("--in-flight is a closed loop, which has no rate; leave --load out")
+    for load in loads:
+        if load not in named:
+            number(load, named)
 
 
 def _first(beyond: Callable[[float], bool]) -> float:
